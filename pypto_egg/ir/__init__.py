@@ -1,0 +1,1 @@
+"""The IR: immutable, typed Python objects for everything in PyPTO's text form."""
