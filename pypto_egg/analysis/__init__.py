@@ -1,0 +1,1 @@
+"""Facts about programs: regions, aliases of global memory, effects, directions."""
