@@ -13,7 +13,7 @@ from pypto_egg.ir.types import ScalarType, TupleType, Type
 from pypto_egg.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Expr:
     """Base of all expressions; every concrete one has a `type`."""
 
