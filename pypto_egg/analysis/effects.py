@@ -259,12 +259,12 @@ def _record(
 
 
 def _operand_effects(call: Call, decl: OpDecl | None) -> list[Effect]:
-    """The effect on each operand. An operand that the result only renames is not accessed."""
+    """The effect on each operand. An operand that a zero-copy view only renames is not accessed."""
     if decl is None:
         return [Effect.READ] * len(call.args)
     defaults = {k.name: k.default for k in decl.kwargs if not isinstance(k.default, Required)}
     kwargs = {**defaults, **dict(call.kwargs)}
-    renamed = aliased_operand(call)
+    renamed = aliased_operand(call) if decl.inherits_memory else None
     made = []
     for i in range(len(call.args)):
         operand = decl.operands[i] if i < len(decl.operands) else None

@@ -222,13 +222,13 @@ def callees_first(function: Function, program: Program | None) -> list[Function]
 def aliased_operand(call: Call) -> int | None:
     """The index of the operand whose buffer a tensor-valued operator result is, if it is one.
 
-    Views and metadata operators alias operand 0; in-place operators the one they declare.
+    Views and transposes alias operand 0, in-place operators the operand that they declare.
     """
     decl = lookup(call.op)
     if decl is None or not isinstance(call.type, TensorType):
         return None
     index = decl.reuses_input
-    if index is None and (decl.inherits_memory or decl.family == "view"):
+    if index is None and (decl.inherits_memory or decl.family == "transpose"):
         index = 0
     if index is None or index >= len(call.args):
         return None
@@ -242,7 +242,7 @@ def _passed_by_op(call: Call) -> tuple[tuple[Expr, ...], RootKind | None]:
     alias = aliased_operand(call)
     if alias is not None:
         return (call.args[alias],), None
-    return (), RootKind.CREATE if call.op == "tensor.create" else RootKind.VALUE
+    return (), RootKind.CREATE if decl.family == "create" else RootKind.VALUE
 
 
 def _called_names(function: Function) -> list[str]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pypto_egg.errors import VerifyError
-from pypto_egg.ir.expr import BinOp, ConstInt, Expr, Var
+from pypto_egg.ir.expr import Var
+from pypto_egg.ir.fold import const_value, difference
 from pypto_egg.ir.program import Function
 from pypto_egg.ir.stmt import Block, For, If, Stmt, While
 from pypto_egg.ir.visit import blocks_of, defined_by, defined_inside
@@ -197,40 +198,11 @@ def trip_count(loop: For) -> int | None:
 
     Bounds that share a symbolic part, as in `range(i, i + 64, 16)`, have a constant count.
     """
-    step = _linear(loop.step)
-    distance = _difference(_linear(loop.stop), _linear(loop.start))
-    if distance is None or step[0] or step[1] == 0:
+    step = const_value(loop.step)
+    distance = difference(loop.stop, loop.start)
+    if distance is None or not step:
         return None
-    return max(0, -(-distance // step[1]))
-
-
-# A sum of opaque terms (with multiplicity) and a constant.
-_Linear = tuple[dict[Expr, int], int]
-
-
-def _linear(expr: Expr) -> _Linear:
-    terms: dict[Expr, int] = {}
-    constant = 0
-    pending: list[tuple[Expr, int]] = [(expr, 1)]
-    while pending:
-        node, scale = pending.pop()
-        match node:
-            case ConstInt():
-                constant += scale * node.value
-            case BinOp(op="+" | "-"):
-                pending.append((node.lhs, scale))
-                pending.append((node.rhs, scale if node.op == "+" else -scale))
-            case BinOp(op="*", lhs=ConstInt(value=factor)):
-                pending.append((node.rhs, scale * factor))
-            case BinOp(op="*", rhs=ConstInt(value=factor)):
-                pending.append((node.lhs, scale * factor))
-            case _:
-                terms[node] = terms.get(node, 0) + scale
-    return {term: times for term, times in terms.items() if times}, constant
-
-
-def _difference(a: _Linear, b: _Linear) -> int | None:
-    return a[1] - b[1] if a[0] == b[0] else None
+    return max(0, -(-distance // step))
 
 
 def _trips(kind: RegionKind, stmt: Stmt | None) -> int | None:
