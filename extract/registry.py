@@ -1,0 +1,154 @@
+"""The extractors by name, and `extract`, which runs one and reports what it found."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from pypto_egg.errors import ExtractionError, OptionError
+from pypto_egg.extract.dag import solve_piece_greedily
+from pypto_egg.extract.decompose import Answer, solve
+from pypto_egg.extract.exact import ExactSolver
+from pypto_egg.extract.graph import Graph, graph_of, real_number, selected_nodes
+from pypto_egg.extract.problem import Constraint, Problem
+from pypto_egg.extract.result import Selection, Status, is_optimal
+from pypto_egg.extract.tree import cheapest_trees
+
+Extractor = Callable[[Graph, float | None], Answer]
+"""From a graph, which it may change, and a deadline (`time.monotonic()`, None: no end)."""
+
+FORBIDDEN = "forbidden"
+"""The name under which the forbidden node sets appear in a conflict."""
+
+
+def extract_tree(graph: Graph, deadline: float | None) -> Answer:
+    """Claim: tree-optimal (see `cheapest_trees`); nothing for the DAG, nothing for constraints."""
+    trees = cheapest_trees(graph)
+    picked = selected_nodes(trees.choice, graph.children, graph.requires, graph.roots)
+    if not graph.allows(set(picked.values())):
+        return Answer({}, None, 0)
+    return Answer(picked, sum(graph.cost[node] for node in picked.values()), 0)
+
+
+def extract_dag(graph: Graph, deadline: float | None) -> Answer:
+    """Claim: never dearer than the tree extractor; optimal where its bound says so."""
+    return _best_with_tree(graph, lambda rest: solve(rest, solve_piece_greedily))
+
+
+def extract_exact(graph: Graph, deadline: float | None) -> Answer:
+    """Claim: DAG-optimal under all constraints, unless the deadline passes."""
+    return _best_with_tree(graph, lambda rest: solve(rest, ExactSolver(deadline)))
+
+
+def _best_with_tree(graph: Graph, method: Callable[[Graph], Answer]) -> Answer:
+    tree = extract_tree(graph, None)
+    answer = method(graph)
+    if tree.cost is not None and (answer.cost is None or tree.cost < answer.cost):
+        answer.choice, answer.cost = tree.choice, tree.cost
+    return answer
+
+
+EXTRACTORS: Mapping[str, Extractor] = {
+    "tree": extract_tree,
+    "dag": extract_dag,
+    "exact": extract_exact,
+}
+
+
+def extractor_names() -> tuple[str, ...]:
+    """The names that `extract` knows."""
+    return tuple(EXTRACTORS)
+
+
+def extractor(name: str) -> Extractor:
+    """The extractor of that name.
+
+    Raises:
+        OptionError: there is none; the message lists the names.
+    """
+    found = EXTRACTORS.get(name)
+    if found is None:
+        raise OptionError(
+            f"there is no extractor {name!r}", hint=f"the extractors are: {', '.join(EXTRACTORS)}"
+        )
+    return found
+
+
+def extract(
+    problem: Problem,
+    method: str = "exact",
+    *,
+    deadline_seconds: float | None = None,
+    constraints: Iterable[Constraint] = (),
+) -> Selection:
+    """The selection that a method finds, with its cost, a proven bound and a status.
+
+    The same problem gives the same selection, whatever the hash seed, unless the deadline passes.
+    Whether there is a selection is in `status`; `Selection.check` raises when there is none.
+
+    Args:
+        method: "tree", "dag" or "exact".
+        deadline_seconds: time after which "exact" returns the best so far; None: no end.
+        constraints: further constraints beside those of the problem.
+
+    Raises:
+        OptionError: the method is not known.
+        ExtractionError: a root class has no finite term at all, or a number cannot be used.
+    """
+    start = time.monotonic()
+    run = extractor(method)
+    extra = tuple(constraints)
+    whole = problem.with_constraints(extra) if extra else problem
+    if deadline_seconds is not None and not deadline_seconds > 0:
+        raise ExtractionError(f"deadline_seconds is {deadline_seconds}; it must be above 0")
+    deadline = None if deadline_seconds is None else start + deadline_seconds
+    graph = graph_of(whole)
+    shift = graph.shift
+    answer = run(graph, deadline)
+    bound = math.inf if answer.bound is None else real_number(answer.bound, shift, down=True)
+    if answer.cost is None:
+        status: Status = _why_nothing(answer, method)
+        conflict = _conflict(whole, deadline) if status == "infeasible" else _limits(whole)
+        return Selection({}, math.inf, bound, status, method, time.monotonic() - start, conflict)
+    choice = selected_nodes(answer.choice, whole.node_children, whole.node_requires, whole.roots)
+    cost = math.fsum(float(whole.node_cost[node]) for node in choice.values())
+    status = "optimal" if is_optimal(cost, bound) else "feasible"
+    return Selection(choice, cost, bound, status, method, time.monotonic() - start)
+
+
+def _why_nothing(answer: Answer, method: str) -> Status:
+    if answer.bound is None:
+        return "infeasible"
+    return "timeout" if method == "exact" else "unknown"
+
+
+def _limits(problem: Problem) -> tuple[str, ...]:
+    names = [constraint.name for constraint in problem.constraints]
+    if any(len(group) > 1 for group in problem.forbidden):
+        names.append(FORBIDDEN)
+    return tuple(names)
+
+
+def _conflict(problem: Problem, deadline: float | None) -> tuple[str, ...]:
+    """Names of constraints that cannot hold together; each is needed, unless time ran out."""
+    free = replace(problem, node_cost=np.zeros(problem.node_count))
+    for dropped in problem.constraints:
+        fewer = [constraint for constraint in free.constraints if constraint is not dropped]
+        smaller = replace(free, constraints=fewer)
+        if _impossible(smaller, deadline):
+            free = smaller
+    singles = [group for group in problem.forbidden if len(group) == 1]
+    smaller = replace(free, forbidden=singles)
+    if len(singles) < len(problem.forbidden) and _impossible(smaller, deadline):
+        free = smaller
+    return _limits(free)
+
+
+def _impossible(problem: Problem, deadline: float | None) -> bool:
+    if deadline is not None and time.monotonic() > deadline:
+        return False
+    return extract_exact(graph_of(problem), deadline).bound is None
