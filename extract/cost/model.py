@@ -1,0 +1,151 @@
+"""The cost vector, the law that a cost model obeys, and the registry of models."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import ClassVar, TypeVar
+
+from pypto_egg.errors import InternalError, OptionError
+from pypto_egg.ir.types import Type
+from pypto_egg.target import Target
+
+PIPES = ("mte1", "mte2", "mte3", "fixpipe", "cube", "vector", "scalar")
+
+
+@dataclass(frozen=True, slots=True)
+class CostVector:
+    """Busy cycles of each pipe, in cycles of the AI-core clock.
+
+    MTE2 stands for the engine of the core that loads (AIC to L1, AIV to UB). Vectors add, and
+    scale by a trip count or a probability; `total` is a number to compare by, not a time.
+
+    >>> (CostVector(mte2=10.0) + 3 * CostVector(mte2=1.0, cube=2.0)).total
+    19.0
+    """
+
+    mte1: float = 0.0
+    mte2: float = 0.0
+    mte3: float = 0.0
+    fixpipe: float = 0.0
+    cube: float = 0.0
+    vector: float = 0.0
+    scalar: float = 0.0
+
+    def __post_init__(self) -> None:
+        for pipe in PIPES:
+            if not getattr(self, pipe) >= 0.0:
+                raise InternalError(f"a cost of {getattr(self, pipe)} cycles on {pipe}")
+
+    def __add__(self, other: CostVector) -> CostVector:
+        return CostVector(
+            self.mte1 + other.mte1,
+            self.mte2 + other.mte2,
+            self.mte3 + other.mte3,
+            self.fixpipe + other.fixpipe,
+            self.cube + other.cube,
+            self.vector + other.vector,
+            self.scalar + other.scalar,
+        )
+
+    def __mul__(self, times: float) -> CostVector:
+        return CostVector(*(getattr(self, pipe) * times for pipe in PIPES))
+
+    __rmul__ = __mul__
+
+    @property
+    def total(self) -> float:
+        """The serial fold: the sum over the pipes, as if nothing overlapped."""
+        return (
+            self.mte1 + self.mte2 + self.mte3 + self.fixpipe + self.cube + self.vector + self.scalar
+        )
+
+    def by_pipe(self) -> dict[str, float]:
+        """Cycles by pipe name, in the order of `PIPES`."""
+        return {pipe: getattr(self, pipe) for pipe in PIPES}
+
+
+ZERO = CostVector()
+
+
+@dataclass(frozen=True, slots=True)
+class OpInstance:
+    """One operation to price: its IR name, the types it works on, its keyword arguments.
+
+    Args:
+        op: "tile.load", "tile.matmul", ...
+        operands: types of the operands, in IR order.
+        kwargs: keyword arguments; a window operand that is constant (`shapes`, `valid_shape`)
+            may be given here under its operand name, as a tuple of ints.
+        result: type of the result.
+    """
+
+    op: str
+    operands: tuple[Type, ...]
+    kwargs: Mapping[str, object]
+    result: Type
+
+
+class CostModel(ABC):
+    """Prices one operation on one target.
+
+    The law that every model must obey, because extraction relies on it:
+
+    - no component is negative, infinite or NaN;
+    - the price depends on the operation instance and the target only: not on its users, on what
+      was priced before, on the time or on a random number;
+    - a view that emits no instruction costs nothing;
+    - an operation that the model does not know raises InternalError: there is no default price.
+
+    How often an operation runs (trip counts) and that a shared value is computed once is the
+    extractor's business, not the model's.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def price(self, op: OpInstance, target: Target) -> CostVector:
+        """The cost of executing `op` once on one core of `target`.
+
+        Raises:
+            InternalError: the model does not know the op.
+            UnsupportedDTypeError: the target has no instruction for the op's dtypes.
+        """
+
+
+_MODELS: dict[str, type[CostModel]] = {}
+_BUILT_IN = ("pypto_egg.extract.cost.mte2_mad",)
+Model = TypeVar("Model", bound=CostModel)
+
+
+def register_cost_model(cls: type[Model]) -> type[Model]:
+    """Make `cls` available under its `name`; a decorator. A second one of a name is refused."""
+    known = _MODELS.setdefault(cls.name, cls)
+    if known is not cls:
+        raise OptionError(
+            f"cost model '{cls.name}' is registered twice", hint="give the class another `name`"
+        )
+    return cls
+
+
+def cost_model_names() -> tuple[str, ...]:
+    """Names of all registered models, sorted."""
+    for module in _BUILT_IN:
+        import_module(module)
+    return tuple(sorted(_MODELS))
+
+
+def cost_model(model: str | CostModel) -> CostModel:
+    """The model of that name; an instance is returned as it is.
+
+    Raises:
+        OptionError: no model of that name; the message lists the names.
+    """
+    if isinstance(model, CostModel):
+        return model
+    names = cost_model_names()
+    if model not in _MODELS:
+        raise OptionError(f"no cost model '{model}'", hint=f"known models: {', '.join(names)}")
+    return _MODELS[model]()

@@ -1,0 +1,265 @@
+"""Prices of transfers: loads, stores, moves, extracts and row gathers, by the path they take.
+
+The law of a transfer with GM: (valid bytes + runs * overhead) / rate, where a run is a stretch of
+GM that is contiguous, so short rows cost more than long ones at equal bytes. The overhead of a run
+is in bytes and comes with the target (`gm.burst_overhead_bytes`); the rate is the path's flat rate.
+"""
+
+from __future__ import annotations
+
+from pypto_egg.errors import InternalError
+from pypto_egg.extract.cost.extents import Matrix, ceil_div, extents, matrix, round_up
+from pypto_egg.extract.cost.l0 import drain_cycles
+from pypto_egg.extract.cost.model import ZERO, CostVector, OpInstance
+from pypto_egg.ir.dtype import FP32, INT32, DType
+from pypto_egg.ir.enums import Mem, PipeType, TensorLayout
+from pypto_egg.ir.types import TensorType, TileType, Type
+from pypto_egg.target import Target
+
+_FIELD = {
+    PipeType.MTE1: "mte1",
+    PipeType.MTE2: "mte2",
+    PipeType.MTE3: "mte3",
+    PipeType.FIX: "fixpipe",
+    PipeType.V: "vector",
+}
+
+
+def price_load(op: OpInstance, target: Target) -> CostVector:
+    """tile.load: MTE2 moves the valid bytes from GM into Mat or Vec (C-129, K-01)."""
+    tensor, tile = tensor_of(op.operands[0], op.op), tile_of(op.result, op.op)
+    moved = matrix(tile, op.op)
+    bytes_, runs = _gm_traffic(tensor, moved, merge_rows=space_of(tile) is not Mem.Mat)
+    return _transfer(Mem.DDR, space_of(tile), bytes_, runs, target)
+
+
+def price_store(op: OpInstance, target: Target) -> CostVector:
+    """tile.store: FIXPIPE drains an accumulator, MTE3 writes valid bytes of Vec and Mat tiles."""
+    tile = tile_of(op.operands[0], op.op)
+    if space_of(tile) is Mem.Acc:
+        return CostVector(fixpipe=_drain(tile, op.op, target))
+    tensor = tensor_of(op.operands[2], op.op)
+    bytes_, runs = _gm_traffic(tensor, matrix(tile, op.op), merge_rows=True)
+    return _transfer(space_of(tile), Mem.DDR, bytes_, runs, target)
+
+
+def price_move(op: OpInstance, target: Target) -> CostVector:
+    """tile.move and tile.extract: the result's bytes along the path between the two spaces.
+
+    Where the target has no direct path the tile goes out to GM and back (a2a3: Acc to Vec, Vec to
+    Mat), and both transfers are paid.
+    """
+    source, tile = tile_of(op.operands[0], op.op), tile_of(op.result, op.op)
+    return transfer_tile(space_of(source), tile, source.dtype, op.op, target)
+
+
+def transfer_tile(
+    origin: Mem, tile: TileType, source_dtype: DType, op: str, target: Target
+) -> CostVector:
+    """The cost of bringing the valid part of `tile` from space `origin` to its own space."""
+    goal, moved = space_of(tile), matrix(tile, op)
+    path = target.path(origin, goal)
+    if path is None:
+        raise InternalError(f"{op}: {target.name} has no path from {origin.value} to {goal.value}")
+    if path.via_gm:
+        out = _leave(origin, tile, source_dtype, op, target)
+        return out + _transfer(Mem.DDR, goal, *_packed(moved), target)
+    if origin is Mem.Acc:
+        return CostVector(fixpipe=_drain_matrix(moved, source_dtype, target))
+    if goal in (Mem.Left, Mem.Right):
+        return CostVector(mte1=_to_l0(moved, goal, tile.dtype, target))
+    if origin is goal:
+        return CostVector(vector=copy_cycles(tile, op, target))
+    return _transfer(origin, goal, _on_chip_bytes(moved, goal, target), 0, target)
+
+
+def price_assemble(op: OpInstance, target: Target) -> CostVector:
+    """tile.assemble: the source's valid part is copied into the target tile."""
+    whole, part = tile_of(op.operands[0], op.op), tile_of(op.operands[1], op.op)
+    window = TileType(part.shape, part.dtype, space_of(whole), part.view)
+    return transfer_tile(space_of(part), window, part.dtype, op.op, target)
+
+
+def price_gather_row(op: OpInstance, target: Target) -> CostVector:
+    """tile.gather_row: MTE2 brings each row as a run of its own.
+
+    The window is `valid_shape` or `shapes` where they are known, else the whole destination.
+    """
+    tile = tile_of(op.result, op.op)
+    window = op.kwargs.get("valid_shape") or op.kwargs.get("shapes")
+    moved = matrix(tile, op.op)
+    rows, width = moved.batch * moved.rows, moved.cols
+    if isinstance(window, tuple) and window:
+        *outer, width = extents(window)
+        rows = outer[-1] if outer else 1
+    elif op.kwargs.get("transpose"):
+        rows, width = width, rows
+    bytes_ = rows * width * tile.dtype.bits / 8
+    return _transfer(Mem.DDR, space_of(tile), bytes_, rows, target)
+
+
+def price_mgather(op: OpInstance, target: Target) -> CostVector:
+    """tile.mgather: MTE2 brings each row of the result as a run of its own."""
+    moved = matrix(op.result, op.op)
+    tile = tile_of(op.result, op.op)
+    return _transfer(Mem.DDR, space_of(tile), moved.valid_bytes, moved.batch * moved.rows, target)
+
+
+def price_mscatter(op: OpInstance, target: Target) -> CostVector:
+    """tile.mscatter: MTE3 writes each row of the source as a run of its own."""
+    tile = tile_of(op.operands[0], op.op)
+    moved = matrix(tile, op.op)
+    return _transfer(space_of(tile), Mem.DDR, moved.valid_bytes, moved.batch * moved.rows, target)
+
+
+def price_cross_core(op: OpInstance, target: Target) -> CostVector:
+    """tile.aiv_shard and aic_gather: the whole source leaves its core; on a2a3 the result is loaded
+    from the slot in GM, on a5 it lands in the consumer's memory."""
+    source, result = tile_of(op.operands[0], op.op), tile_of(op.result, op.op)
+    origin, goal = space_of(source), space_of(result)
+    path = target.path(origin, goal)
+    if path is not None and path.via_gm:
+        out = _leave(origin, source, source.dtype, op.op, target)
+        return out + _transfer(Mem.DDR, goal, *_packed(matrix(result, op.op)), target)
+    sent = TileType(source.shape, source.dtype, goal, source.view)
+    return transfer_tile(origin, sent, source.dtype, op.op, target)
+
+
+def price_push(op: OpInstance, target: Target) -> CostVector:
+    """tile.tpush_to_aiv and tpush_to_aic: the producer's half of a cross-core transfer."""
+    tile = tile_of(op.operands[0], op.op)
+    goal = Mem.Vec if space_of(tile) is Mem.Acc else Mem.Mat
+    path = target.path(space_of(tile), goal)
+    if path is not None and not path.via_gm:
+        sent = TileType(tile.shape, tile.dtype, goal, tile.view)
+        return transfer_tile(space_of(tile), sent, tile.dtype, op.op, target)
+    return _leave(space_of(tile), tile, tile.dtype, op.op, target)
+
+
+def price_pop(op: OpInstance, target: Target) -> CostVector:
+    """tile.tpop_from_aic and tpop_from_aiv: the consumer re-loads from GM on a2a3; on a5 the slot
+    is in its own memory."""
+    tile = tile_of(op.result, op.op)
+    origin = Mem.Acc if space_of(tile) is Mem.Vec else Mem.Vec
+    path = target.path(origin, space_of(tile))
+    if path is None or not path.via_gm:
+        return ZERO
+    return _transfer(Mem.DDR, space_of(tile), *_packed(matrix(tile, op.op)), target)
+
+
+def bias_cycles(bias: TileType, op: str, target: Target) -> float:
+    """MTE1 cycles to bring a bias row from Mat into the bias table, in whole bursts."""
+    bytes_ = matrix(bias, op).valid_bytes
+    whole = round_up(int(-(-bytes_ // 1)), target.bias_bytes_multiple)
+    return whole / target.bytes_per_cycle(Mem.Mat, Mem.Bias)
+
+
+def copy_cycles(tile: TileType, op: str, target: Target, *, row_by_row: bool = False) -> float:
+    """Cycles of a copy inside UB: each contiguous run has a fixed part and one for each block.
+
+    A tile of whole rows is one run, unless its rows go apart (`row_by_row`).
+    """
+    moved = matrix(tile, op)
+    row_bytes = ceil_div(moved.cols * moved.bits, 8)
+    runs = moved.batch * moved.rows
+    if moved.cols == moved.physical_cols and not row_by_row:
+        runs, row_bytes = min(runs, 1), row_bytes * runs
+    blocks = runs * ceil_div(row_bytes, target.fractal.c0_bytes)
+    return runs * target.copy_burst_cycles + blocks * target.copy_block_cycles
+
+
+def tile_of(shaped: Type, op: str) -> TileType:
+    if not isinstance(shaped, TileType):
+        raise InternalError(f"{op}: expected a tile, got {shaped}")
+    return shaped
+
+
+def tensor_of(shaped: Type, op: str) -> TensorType:
+    if not isinstance(shaped, TensorType):
+        raise InternalError(f"{op}: expected a tensor in global memory, got {shaped}")
+    return shaped
+
+
+def space_of(tile: TileType) -> Mem:
+    """The tile's space; Vec if it is not decided, as `target_memory` defaults to it."""
+    return Mem.Vec if tile.space is None else tile.space
+
+
+def _gm_traffic(tensor: TensorType, moved: Matrix, *, merge_rows: bool) -> tuple[float, int]:
+    """(bytes, contiguous runs in GM) of a window with the extents of `moved`.
+
+    NZ: whole 32-byte lines, one run for each column block, or one for the batch entry if the
+    window has all rows of the tensor. ND: one run a row (DN: a column); rows that follow each
+    other without a gap are one run where `merge_rows`, but ND to NZ conversion takes each row
+    apart.
+    """
+    if tensor.layout is TensorLayout.NZ:
+        blocks = ceil_div(moved.cols, 256 // tensor.dtype.bits)
+        all_rows = moved.rows >= _nz_rows(tensor)
+        runs = moved.batch * (min(1, blocks) if all_rows else blocks)
+        return moved.batch * blocks * moved.rows * 32.0, runs
+    runs, length = moved.rows, moved.cols
+    gm_length = extents(tensor.shape)[-1]
+    if tensor.layout is TensorLayout.DN and tensor.rank >= 2:
+        runs, length, gm_length = moved.cols, moved.rows, extents(tensor.shape)[-2]
+    packed = tensor.view is None or not tensor.view.stride
+    if merge_rows and packed and length == gm_length and moved.cols == moved.physical_cols:
+        runs = min(runs, 1)
+    bytes_ = moved.elems * tensor.dtype.bits / 8
+    return bytes_, moved.batch * runs if length else 0
+
+
+def _nz_rows(tensor: TensorType) -> int:
+    """Rows of one NZ matrix, from its logical or its blocked [B, C/c0, R/16, 16, c0] shape."""
+    shape = extents(tensor.shape)
+    blocked = len(shape) == 5 and shape[-2:] == (16, 256 // tensor.dtype.bits)
+    return shape[-3] * 16 if blocked else shape[-2]
+
+
+def _packed(moved: Matrix) -> tuple[float, int]:
+    """(bytes, runs) of a matrix that lies in a GM buffer of its own."""
+    return moved.valid_bytes, min(1, moved.elems)
+
+
+def _transfer(origin: Mem, goal: Mem, bytes_: float, runs: int, target: Target) -> CostVector:
+    path = target.path(origin, goal)
+    if path is None or path.via_gm:
+        raise InternalError(f"{target.name} has no direct path {origin.value} -> {goal.value}")
+    overhead = runs * target.gm.burst_overhead_bytes
+    cycles = (bytes_ + overhead) / target.bytes_per_cycle(origin, goal)
+    return CostVector(**{_FIELD[path.pipes[0]]: cycles})
+
+
+def _leave(origin: Mem, tile: TileType, source_dtype: DType, op: str, target: Target) -> CostVector:
+    """The cost of writing the tile to a GM buffer of its own."""
+    moved = matrix(tile, op)
+    if origin is Mem.Acc:
+        return CostVector(fixpipe=_drain_matrix(moved, source_dtype, target))
+    return _transfer(origin, Mem.DDR, *_packed(moved), target)
+
+
+def _drain(tile: TileType, op: str, target: Target) -> float:
+    return _drain_matrix(matrix(tile, op), tile.dtype, target)
+
+
+def _drain_matrix(moved: Matrix, dtype: DType, target: Target) -> float:
+    acc = INT32 if dtype == INT32 else FP32
+    valid, physical = (moved.rows, moved.cols), (moved.physical_rows, moved.physical_cols)
+    return moved.batch * drain_cycles(valid, physical, acc, target)
+
+
+def _to_l0(moved: Matrix, goal: Mem, dtype: DType, target: Target) -> float:
+    """MTE1 cycles into L0: whole fractals of the valid part at PyPTO's measured rates."""
+    c0 = target.c0_elems(dtype)
+    box = (target.fractal.rows, c0) if goal is Mem.Left else (c0, target.fractal.rows)
+    elems = round_up(moved.rows, box[0]) * round_up(moved.cols, box[1])
+    l0 = target.l0
+    rate = l0.left_bytes_per_cycle if goal is Mem.Left else l0.right_bytes_per_cycle
+    return moved.batch * elems * moved.bits / 8 / rate
+
+
+def _on_chip_bytes(moved: Matrix, goal: Mem, target: Target) -> float:
+    """Bytes of a transfer between on-chip spaces; bias and scaling rows move in whole bursts."""
+    if goal is Mem.Bias:
+        return round_up(ceil_div(moved.elems * moved.bits, 8), target.bias_bytes_multiple)
+    return moved.valid_bytes
