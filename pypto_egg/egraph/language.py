@@ -1,0 +1,500 @@
+"""The sorts, constructors and facts of the e-graph.
+
+Two kinds of value live here. A `Tensor` is what the user's program computes; a `Tile` is a way
+of holding it on chip. `demand(t, f)` says that somebody wants tensor `t` as a tile of form `f`;
+`realize(t, f)` is the e-class of all tiles that are `t` in form `f`. A lowering rule turns a
+demand for a result into demands for operands and unions the tile op into the realisation.
+
+A `Form` carries physical extents, not boxes: two boxes that round an extent to the same size are
+the same tile, and so the same form. It also carries the region (loop or branch) in which the
+tile exists, so that hoisting is a choice between e-nodes like any other.
+
+Every constructor's `egg_fn` is the name under which the snapshot reads it back.
+"""
+
+from __future__ import annotations
+
+from egglog import (
+    Expr,
+    StringLike,
+    Vec,
+    function,
+    i64,
+    i64Like,
+    method,
+    relation,
+)
+from egglog import String as String
+
+
+class Index(Expr):
+    """An integer expression: extents, offsets. Symbols are names of scalar expressions."""
+
+    @method(egg_fn="index")
+    def __init__(self, value: i64Like) -> None: ...
+
+    @method(egg_fn="index.sym")
+    @classmethod
+    def sym(cls, name: StringLike) -> Index: ...
+
+    @method(egg_fn="index.add")
+    def __add__(self, other: Index) -> Index: ...
+
+    @method(egg_fn="index.mul")
+    def __mul__(self, other: Index) -> Index: ...
+
+
+class Scalar(Expr):
+    """A scalar operand, by the loader's key for the IR expression."""
+
+    @method(egg_fn="scalar")
+    def __init__(self, key: StringLike) -> None: ...
+
+
+class Gm(Expr):
+    """A handle on global memory that a load can name."""
+
+    @method(egg_fn="gm.handle")
+    def __init__(self, name: StringLike) -> None: ...
+
+    @method(egg_fn="gm.transposed")
+    def transposed(self) -> Gm:
+        """The DN view: the same bytes read with the two axes exchanged."""
+        ...
+
+
+class Form(Expr):
+    """Physical properties of a tile; see the module docstring.
+
+    Orders: "nd" row-major, "nz" fractals of the tensor as it is, "zn" fractals of the tensor's
+    transpose, read without moving a byte.
+    """
+
+    @method(egg_fn="form")
+    def __init__(
+        self, space: StringLike, rows: Index, cols: Index, order: StringLike, region: i64Like
+    ) -> None: ...
+
+
+class Tensor(Expr):
+    """A value of the tensor program."""
+
+
+class Tile(Expr):
+    """A value of the tile program."""
+
+
+class Stmt(Expr):
+    """A statement of the skeleton that consumes a tile; the roots of extraction."""
+
+    @method(egg_fn="stmt")
+    def __init__(self, key: i64Like) -> None: ...
+
+
+# --- tensors -----------------------------------------------------------------------------------
+
+
+@function(egg_fn="tensor.gm")
+def gm(name: StringLike, point: i64Like) -> Tensor:
+    """The content of a GM window; `point` tells reads of written memory apart, 0 is read-only."""
+
+
+@function(egg_fn="tensor.unary")
+def unary(op: StringLike, attrs: StringLike, x: Tensor) -> Tensor: ...
+
+
+@function(egg_fn="tensor.binary")
+def binary(op: StringLike, attrs: StringLike, x: Tensor, y: Tensor) -> Tensor:
+    """An op over two tensors, row_expand_* and col_expand_* included."""
+
+
+@function(egg_fn="tensor.with_scalar")
+def with_scalar(op: StringLike, attrs: StringLike, x: Tensor, s: Scalar) -> Tensor: ...
+
+
+@function(egg_fn="tensor.cast")
+def cast(x: Tensor, dtype: StringLike, mode: StringLike) -> Tensor: ...
+
+
+@function(egg_fn="tensor.reduce")
+def reduce(op: StringLike, x: Tensor) -> Tensor: ...
+
+
+@function(egg_fn="tensor.transpose")
+def transpose(x: Tensor) -> Tensor:
+    """The last two axes exchanged."""
+
+
+@function(egg_fn="tensor.matmul")
+def matmul(x: Tensor, y: Tensor, a_trans: i64Like, b_trans: i64Like, dtype: StringLike) -> Tensor:
+    """x @ y with each operand transposed where its flag is 1, rounded to `dtype`."""
+
+
+@function(egg_fn="tensor.matmul_acc")
+def matmul_acc(
+    acc: Tensor, x: Tensor, y: Tensor, a_trans: i64Like, b_trans: i64Like
+) -> Tensor: ...
+
+
+@function(egg_fn="tensor.slice")
+def window(x: Tensor, offsets: Vec[Index], shape: Vec[Index], valid: Vec[Index]) -> Tensor: ...
+
+
+@function(egg_fn="tensor.reshape")
+def reshape(x: Tensor, shape: Vec[Index]) -> Tensor: ...
+
+
+@function(egg_fn="tensor.set_validshape")
+def set_validshape(x: Tensor, rows: Index, cols: Index) -> Tensor: ...
+
+
+@function(egg_fn="tensor.create")
+def create(key: i64Like) -> Tensor:
+    """A buffer of undefined content; each has a key of its own, two are never the same."""
+
+
+@function(egg_fn="tensor.full")
+def full(value: Scalar, shape: Vec[Index], dtype: StringLike) -> Tensor: ...
+
+
+@function(egg_fn="tensor.assemble")
+def assemble(target: Tensor, source: Tensor, offsets: Vec[Index]) -> Tensor: ...
+
+
+@function(egg_fn="tensor.iter_arg")
+def iter_arg(loop: i64Like, position: i64Like) -> Tensor: ...
+
+
+@function(egg_fn="tensor.loop_result")
+def loop_result(loop: i64Like, position: i64Like) -> Tensor: ...
+
+
+@function(egg_fn="tensor.phi")
+def phi(branch: i64Like, position: i64Like) -> Tensor: ...
+
+
+# --- facts about tensors -----------------------------------------------------------------------
+
+
+@function(egg_fn="rows")
+def rows(t: Tensor) -> Index:
+    """The logical extent of the second-last axis (1 for rank 1), equal to some index."""
+
+
+@function(egg_fn="cols")
+def cols(t: Tensor) -> Index:
+    """The logical extent of the last axis, equal to some index."""
+
+
+@function(egg_fn="lead", merge=lambda old, new: old)
+def lead(t: Tensor) -> Vec[Index]:
+    """The axes before the last two."""
+
+
+@function(egg_fn="valid", merge=lambda old, new: old)
+def valid(t: Tensor) -> Vec[Index]:
+    """The valid extents of all axes."""
+
+
+@function(egg_fn="dtype")
+def dtype(t: Tensor) -> String: ...
+
+
+at = relation("at", Tensor, i64)
+"""The tensor may be computed in this region: its operands are there."""
+
+located = relation("located", Tensor, Gm, Vec[Index])
+"""The tensor is the window of a GM handle that starts at these offsets."""
+
+floating = relation("floating", Tensor)
+"""A located tensor whose memory is never written: any place for its load is right."""
+
+pinned = relation("pinned", Tensor, i64)
+"""A located tensor whose memory is written: it is loaded at this point and nowhere else."""
+
+transposable = relation("transposable", Gm)
+"""A handle of a whole rank-2 ND tensor, which `tensor.view` can read as DN."""
+
+computed = relation("computed", Tensor)
+"""A tensor that is the result of a computation, so no load can produce it."""
+
+boxable = relation("boxable", Tensor)
+"""A located tensor whose load may be padded: every consumer asks, or each has its own (C-144)."""
+
+seeded = relation("seeded", i64, i64, i64, Scalar)
+"""Loop region and position of an accumulator that starts at zero and is only accumulated into;
+the key of a buffer to seed it with; the condition that holds in the first iteration."""
+
+carry = relation("carry", i64, i64, i64, Tensor, Tensor)
+"""Loop region, position, the region around it, initial value, yielded value."""
+
+arms = relation("arms", i64, i64, i64, i64, Tensor, Tensor)
+"""Branch key, position, then-region, else-region, and the value each arm yields."""
+
+whole = relation("whole", Tensor)
+"""The valid region is the whole tensor."""
+
+
+@function(egg_fn="batch", merge=lambda old, new: old)
+def batch(t: Tensor) -> i64:
+    """The product of the axes before the last two; 0 for rank 2 and below."""
+
+# --- facts about the machine -------------------------------------------------------------------
+
+
+@function(egg_fn="line")
+def line(dtype: StringLike) -> i64:
+    """Elements in one 32-byte line (c0) of this dtype."""
+
+
+@function(egg_fn="fractal_rows")
+def fractal_rows() -> i64:
+    """Rows of a fractal: 16 on every target."""
+
+
+@function(egg_fn="element_bytes")
+def element_bytes(dtype: StringLike) -> i64: ...
+
+
+@function(egg_fn="capacity")
+def capacity(space: StringLike) -> i64:
+    """Bytes of an on-chip memory space."""
+
+
+@function(egg_fn="block_limit")
+def block_limit(axis: StringLike) -> i64:
+    """Extent of the full L0 block along "m" or "n"; boxes never grow beyond it."""
+
+
+@function(egg_fn="accumulator")
+def accumulator(x: StringLike, y: StringLike) -> String:
+    """The dtype in which the cube accumulates a product of these two; absent if it cannot."""
+
+
+@function(egg_fn="bias_bytes")
+def bias_bytes() -> i64:
+    """A row of the bias table is a whole number of these bytes."""
+
+
+drains = relation("drains", String, String)
+"""An accumulator of the first dtype can be stored to GM as the second, rounding to even."""
+
+inserts = relation("inserts", String, String)
+"""An accumulator of the first dtype can be put into Mat as the second, rounding to even."""
+
+box = relation("box", i64)
+"""A granularity to which extents may be rounded besides the least legal one."""
+
+# --- facts about operators and regions ---------------------------------------------------------
+
+
+@function(egg_fn="lowers_to")
+def lowers_to(op: StringLike) -> String:
+    """The tile op of a tensor op that converts one to one."""
+
+
+@function(egg_fn="family")
+def family(op: StringLike) -> String:
+    """The registry's family of an op."""
+
+
+@function(egg_fn="row_form")
+def row_form(op: StringLike) -> String:
+    """The row_expand op of a broadcasting binary op with a [M, 1] right operand."""
+
+
+@function(egg_fn="col_form")
+def col_form(op: StringLike) -> String:
+    """The col_expand op of a broadcasting binary op with a [1, N] right operand."""
+
+
+@function(egg_fn="around")
+def around(region: i64Like) -> i64:
+    """The region that encloses this one."""
+
+
+inside = relation("inside", i64, i64)
+"""The first region lies strictly inside the second."""
+
+# --- demands and realisations ------------------------------------------------------------------
+
+demand = relation("demand", Tensor, Form)
+
+
+@function(egg_fn="realize", unextractable=True)
+def realize(t: Tensor, f: Form) -> Tile:
+    """The e-class of all tiles that are tensor `t` in form `f`."""
+
+
+vec_need = relation("vec_need", Tensor, Index, Index, i64)
+"""A demand for a Vec tile whose lines are whole 32-byte blocks: rows, cols, region."""
+
+acc_need = relation("acc_need", Tensor, i64, i64, i64)
+"""A demand for an accumulator of whole fractals that fits L0C: rows, cols, region."""
+
+extents = relation("extents", Tensor, Index, Index)
+"""Physical extents that some producer of this tensor offers."""
+
+
+@function(egg_fn="acc_dtype", merge=lambda old, new: old)
+def acc_dtype(t: Tensor) -> String:
+    """The element type of the accumulator in which the cube can leave this tensor.
+
+    An accumulator holds the value before it is rounded to the tensor's own dtype; whoever takes
+    it out of L0C rounds.
+    """
+
+
+mat_need = relation("mat_need", Tensor, Index, Index, String, i64)
+"""A demand for a Mat tile of whole fractals: rows, cols, order, region."""
+
+
+product = relation("product", Tensor, Tensor, Tensor, i64, i64)
+"""A cube product, its operands and their transpose flags."""
+
+pads_n = relation("pads_n", Tensor)
+"""A cube product whose N may be padded."""
+
+
+@function(egg_fn="m_granularity", merge=lambda old, new: old)
+def m_granularity(t: Tensor) -> i64: ...
+
+
+@function(egg_fn="n_granularity", merge=lambda old, new: old)
+def n_granularity(t: Tensor) -> i64: ...
+
+
+store_root = relation("store_root", i64, Tensor, i64, String)
+"""Statement key, the stored tensor, its region, and the element type of the destination."""
+
+read_root = relation("read_root", i64, Tensor, i64)
+"""Statement key, a tensor of which one element is read as a scalar, the region."""
+
+
+def vec(rows: Index, cols: Index, region: i64Like) -> Form:
+    """A row-major tile in Vec ([M, 1] is column-major, which is the same bytes)."""
+    return Form("Vec", rows, cols, "nd", region)
+
+
+def mat(rows: Index, cols: Index, order: StringLike, region: i64Like) -> Form:
+    """A boxed tile in Mat; rows and cols are the tensor's own axes, whatever the order."""
+    return Form("Mat", rows, cols, order, region)
+
+
+def acc(rows: i64Like, cols: i64Like, region: i64Like) -> Form:
+    """An accumulator in L0C."""
+    return Form("Acc", Index(rows), Index(cols), "nz", region)
+
+
+# --- tiles -------------------------------------------------------------------------------------
+
+
+@function(egg_fn="load")
+def load(
+    source: Gm,
+    offsets: Vec[Index],
+    shape: Vec[Index],
+    valid: Vec[Index],
+    space: StringLike,
+    region: i64Like,
+    point: i64Like,
+) -> Tile: ...
+
+
+@function(egg_fn="tile.1")
+def tile1(op: StringLike, attrs: StringLike, x: Tile) -> Tile:
+    """A tile op over one tile; `attrs` are its keyword arguments."""
+
+
+@function(egg_fn="tile.2")
+def tile2(op: StringLike, attrs: StringLike, x: Tile, y: Tile) -> Tile: ...
+
+
+@function(egg_fn="tile.3")
+def tile3(op: StringLike, attrs: StringLike, x: Tile, y: Tile, z: Tile) -> Tile: ...
+
+
+@function(egg_fn="tile.with_scalar")
+def tile_with_scalar(op: StringLike, attrs: StringLike, x: Tile, s: Scalar) -> Tile: ...
+
+
+@function(egg_fn="tile.cast")
+def tile_cast(x: Tile, dtype: StringLike, mode: StringLike) -> Tile: ...
+
+
+@function(egg_fn="tile.insert")
+def tile_insert(x: Tile, dtype: StringLike) -> Tile:
+    """An accumulator put into a fresh Mat tile, rounded to `dtype` on the way."""
+
+
+@function(egg_fn="tile.slice")
+def tile_slice(x: Tile, shape: Vec[Index], offsets: Vec[Index], valid: Vec[Index]) -> Tile: ...
+
+
+@function(egg_fn="tile.reshape")
+def tile_reshape(x: Tile, shape: Vec[Index]) -> Tile: ...
+
+
+@function(egg_fn="tile.set_validshape")
+def tile_set_validshape(x: Tile, rows: Index, cols: Index) -> Tile: ...
+
+
+@function(egg_fn="tile.create")
+def tile_create(
+    key: i64Like,
+    shape: Vec[Index],
+    rows: Index,
+    cols: Index,
+    dtype: StringLike,
+    space: StringLike,
+    region: i64Like,
+) -> Tile:
+    """A fresh tile of these physical extents with valid rows and cols (last two axes)."""
+
+
+@function(egg_fn="tile.full")
+def tile_full(
+    value: Scalar, shape: Vec[Index], rows: Index, cols: Index, dtype: StringLike, region: i64Like
+) -> Tile: ...
+
+
+@function(egg_fn="tile.assemble")
+def tile_assemble(target: Tile, source: Tile, offsets: Vec[Index]) -> Tile: ...
+
+
+@function(egg_fn="tile.accumulate_from")
+def tile_accumulate_from(acc: Tile, x: Tile, y: Tile, first: Scalar) -> Tile:
+    """matmul_acc that overwrites the accumulator where `first` holds (init_cond)."""
+
+
+@function(egg_fn="outer")
+def outer(x: Tile, region: i64Like) -> Tile:
+    """A tile made in an enclosing region, used in this one: no instruction."""
+
+
+@function(egg_fn="carried")
+def carried(loop: i64Like, position: i64Like, form: Form) -> Tile:
+    """The iter_arg of a loop that carries a tile; it requires the loop's `looped` node."""
+
+
+@function(egg_fn="looped")
+def looped(loop: i64Like, position: i64Like, form: Form, init: Tile, yielded: Tile) -> Tile:
+    """The result of a loop that carries a tile in this form."""
+
+
+@function(egg_fn="merged")
+def merged(branch: i64Like, position: i64Like, then: Tile, orelse: Tile) -> Tile:
+    """The result of a branch whose arms yield tiles."""
+
+
+# --- statements --------------------------------------------------------------------------------
+
+
+@function(egg_fn="store")
+def store(key: i64Like, tile: Tile) -> Stmt:
+    """The skeleton's store number `key`, of this tile."""
+
+
+@function(egg_fn="read")
+def read(key: i64Like, tile: Tile) -> Stmt:
+    """The skeleton's scalar read number `key`, from this tile."""

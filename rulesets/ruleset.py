@@ -1,0 +1,76 @@
+"""Named rules with a reason, grouped into rulesets that can be switched off by name."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import egglog
+
+Fact = typing.Any
+Action = typing.Any
+
+
+@dataclass(frozen=True)
+class Body:
+    """What a rule needs and what it then asserts."""
+
+    facts: tuple[Fact, ...]
+    actions: tuple[Action, ...] = ()
+
+    def then(self, *actions: Action) -> Body:
+        return Body(self.facts, actions)
+
+
+def when(*facts: Fact) -> Body:
+    """The left side of a rule; `.then(...)` gives it its right side."""
+    return Body(facts)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rewrite rule: a kebab-case name, the reason it holds, and the egglog rule."""
+
+    name: str
+    why: str
+    egglog_rule: typing.Any
+
+
+@dataclass
+class RuleSet:
+    """A named group of rules.
+
+    Args:
+        name: what reports print and what switches the group off.
+        why: one sentence on what the group is for.
+        changes_rounding: True for algebra that holds over the reals but not in floating point;
+            such a group runs only when the caller allows it.
+    """
+
+    name: str
+    why: str
+    changes_rounding: bool = False
+    rules: list[Rule] = field(default_factory=list)
+
+    def rule(self, function: Callable[..., Body]) -> Callable[..., Body]:
+        """Register the function as a rule that bears the function's name."""
+        self.add(function.__name__.replace("_", "-"), function)
+        return function
+
+    def add(self, name: str, function: Callable[..., Body]) -> None:
+        """Register `function` as the rule `name`.
+
+        Its parameters, annotated with sorts, are the rule's variables; its docstring is the
+        reason why the rule holds.
+        """
+        hints = typing.get_type_hints(function)
+        hints.pop("return", None)
+        body = function(**{name: egglog.var(name, sort) for name, sort in hints.items()})
+        rule = egglog.rule(*body.facts, name=name).then(*body.actions)
+        self.rules.append(Rule(name, inspect.getdoc(function) or "", rule))
+
+    def as_egglog(self) -> egglog.Ruleset:
+        """The group as an egglog ruleset."""
+        return egglog.ruleset(*(rule.egglog_rule for rule in self.rules), name=self.name)
