@@ -4,12 +4,16 @@ Importing this package registers all declarations; `registry` looks them up.
 """
 
 from pypto_egg.ops import (
+    distributed,
+    other,
     tensor_elementwise,
+    tensor_gather,
     tensor_matmul,
     tensor_memory,
     tensor_reduce,
     tensor_shape,
     tile_elementwise,
+    tile_gather,
     tile_matmul,
     tile_memory,
     tile_reduce,
@@ -17,12 +21,16 @@ from pypto_egg.ops import (
 )
 
 __all__ = [
+    "distributed",
+    "other",
     "tensor_elementwise",
+    "tensor_gather",
     "tensor_matmul",
     "tensor_memory",
     "tensor_reduce",
     "tensor_shape",
     "tile_elementwise",
+    "tile_gather",
     "tile_matmul",
     "tile_memory",
     "tile_reduce",

@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pypto_egg.errors import InternalError, TypeCheckError
-from pypto_egg.ir.enums import Mem
+from pypto_egg.ir.dtype import DType
+from pypto_egg.ir.enums import (
+    AtomicType,
+    CachePolicy,
+    Mem,
+    PadValue,
+    SplitMode,
+    TensorLayout,
+    TileLayout,
+)
 from pypto_egg.ir.expr import Call, Expr
 from pypto_egg.ir.types import Type
 from pypto_egg.source import Span
@@ -116,6 +125,8 @@ class OpDecl:
         instruction: False for views and metadata that emit no instruction.
         opaque_effects: True where the registry cannot say what memory is touched (C-030).
         pure: True if equal operands give equal results and nothing else happens.
+        open_kwargs: further keyword arguments are stored as given; only for operators that are
+            passed through and never rewritten.
     """
 
     name: str
@@ -131,6 +142,7 @@ class OpDecl:
     instruction: bool = True
     opaque_effects: bool = False
     pure: bool = True
+    open_kwargs: bool = False
 
     @property
     def namespace(self) -> str:
@@ -196,7 +208,7 @@ def _stored_kwargs(
 ) -> tuple[tuple[str, object], ...]:
     known = {k.name for k in decl.kwargs}
     for name in given:
-        if name not in known:
+        if name not in known and not decl.open_kwargs:
             listed = ", ".join(sorted(known)) or "none"
             raise TypeCheckError(
                 f"{decl.name} has no keyword argument '{name}' (it has: {listed})", span=span
@@ -204,6 +216,7 @@ def _stored_kwargs(
     stored = []
     for kwarg in decl.kwargs:
         if kwarg.name in given:
+            _check_kwarg_kind(decl, kwarg, given[kwarg.name], span)
             stored.append((kwarg.name, given[kwarg.name]))
         elif isinstance(kwarg.default, Required):
             raise TypeCheckError(
@@ -211,7 +224,37 @@ def _stored_kwargs(
             )
         elif kwarg.always:
             stored.append((kwarg.name, kwarg.default))
+    stored += [(name, value) for name, value in given.items() if name not in known]
     return tuple(stored)
+
+
+_KWARG_KINDS: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "float": (float, int),
+    "str": (str,),
+    "dtype": (DType,),
+    "mem": (Mem,),
+    "tensor_layout": (TensorLayout,),
+    "tile_layout": (TileLayout,),
+    "pad": (PadValue,),
+    "atomic": (AtomicType,),
+    "cache": (CachePolicy,),
+    "split": (SplitMode,),
+    "any": (object,),
+}
+
+
+def _check_kwarg_kind(decl: OpDecl, kwarg: Kwarg, value: object, span: Span | None) -> None:
+    if value is None and kwarg.default is None:
+        return
+    number = kwarg.kind in ("int", "float")
+    if isinstance(value, _KWARG_KINDS[kwarg.kind]) and not (number and isinstance(value, bool)):
+        return
+    raise TypeCheckError(
+        f"{decl.name}: keyword argument '{kwarg.name}' must be of kind {kwarg.kind}, got {value!r}",
+        span=span,
+    )
 
 
 def _check_count(decl: OpDecl, args: tuple[Expr, ...], span: Span | None) -> None:

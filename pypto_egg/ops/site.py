@@ -254,6 +254,7 @@ def declare(
     instruction: bool = True,
     opaque_effects: bool = False,
     pure: bool = True,
+    open_kwargs: bool = False,
 ) -> OpDecl:
     """The registered declaration of one operator; its type rule sees the call as a `Site`."""
     return register(
@@ -271,6 +272,7 @@ def declare(
             instruction,
             opaque_effects,
             pure,
+            open_kwargs,
         )
     )
 
