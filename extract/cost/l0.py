@@ -110,7 +110,7 @@ def product_cycles(product: Product, target: Target) -> tuple[float, float]:
     rhs_bits = 0 if product.rhs_in_l0 else product.rhs.bits
     m, n = round_up(vm, 16), round_up(vn, 16)
     k = round_up(vk, target.c0_elems(product.lhs))
-    load = _load(m, n, k, tk >= k, rows, cols, lhs_bits, rhs_bits, target)
+    load = _load(m, n, k, tk >= vk, rows, cols, lhs_bits, rhs_bits, target)
     whole, tail = vk // tk, vk % tk
     k_passes = whole * -(-tk // k_fractal) + -(-tail // k_fractal)
     cube = rows * cols * (whole + (tail > 0)) * issue + passes * k_passes

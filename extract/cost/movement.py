@@ -1,8 +1,9 @@
 """Prices of transfers: loads, stores, moves, extracts and row gathers, by the path they take.
 
-The law of a transfer with GM: (valid bytes + runs * overhead) / rate, where a run is a stretch of
-GM that is contiguous, so short rows cost more than long ones at equal bytes. The overhead of a run
-is in bytes and comes with the target (`gm.burst_overhead_bytes`); the rate is the path's flat rate.
+The law of a transfer with GM: (valid bytes + bursts * overhead) / rate. A burst is one descriptor
+of the DMA: a row of the window, so short rows cost more than long ones at equal bytes. The overhead
+of a burst is in bytes and comes with the target (`gm.burst_overhead_bytes`); the rate is the path's
+flat rate.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ def price_load(op: OpInstance, target: Target) -> CostVector:
     """tile.load: MTE2 moves the valid bytes from GM into Mat or Vec (C-129, K-01)."""
     tensor, tile = tensor_of(op.operands[0], op.op), tile_of(op.result, op.op)
     moved = matrix(tile, op.op)
-    bytes_, runs = _gm_traffic(tensor, moved, merge_rows=space_of(tile) is not Mem.Mat)
-    return _transfer(Mem.DDR, space_of(tile), bytes_, runs, target)
+    return _transfer(Mem.DDR, space_of(tile), *_gm_traffic(tensor, moved), target)
 
 
 def price_store(op: OpInstance, target: Target) -> CostVector:
@@ -39,8 +39,8 @@ def price_store(op: OpInstance, target: Target) -> CostVector:
     if space_of(tile) is Mem.Acc:
         return CostVector(fixpipe=_drain(tile, op.op, target))
     tensor = tensor_of(op.operands[2], op.op)
-    bytes_, runs = _gm_traffic(tensor, matrix(tile, op.op), merge_rows=True)
-    return _transfer(space_of(tile), Mem.DDR, bytes_, runs, target)
+    traffic = _gm_traffic(tensor, matrix(tile, op.op))
+    return _transfer(space_of(tile), Mem.DDR, *traffic, target)
 
 
 def price_move(op: OpInstance, target: Target) -> CostVector:
@@ -63,7 +63,7 @@ def transfer_tile(
         raise InternalError(f"{op}: {target.name} has no path from {origin.value} to {goal.value}")
     if path.via_gm:
         out = _leave(origin, tile, source_dtype, op, target)
-        return out + _transfer(Mem.DDR, goal, *_packed(moved), target)
+        return out + _transfer(Mem.DDR, goal, *_rows(moved), target)
     if origin is Mem.Acc:
         return CostVector(fixpipe=_drain_matrix(moved, source_dtype, target))
     if goal in (Mem.Left, Mem.Right):
@@ -81,7 +81,7 @@ def price_assemble(op: OpInstance, target: Target) -> CostVector:
 
 
 def price_gather_row(op: OpInstance, target: Target) -> CostVector:
-    """tile.gather_row: MTE2 brings each row as a run of its own.
+    """tile.gather_row: MTE2 brings each row as a burst of its own.
 
     The window is `valid_shape` or `shapes` where they are known, else the whole destination.
     """
@@ -99,17 +99,15 @@ def price_gather_row(op: OpInstance, target: Target) -> CostVector:
 
 
 def price_mgather(op: OpInstance, target: Target) -> CostVector:
-    """tile.mgather: MTE2 brings each row of the result as a run of its own."""
-    moved = matrix(op.result, op.op)
+    """tile.mgather: MTE2 brings each row of the result as a burst of its own."""
     tile = tile_of(op.result, op.op)
-    return _transfer(Mem.DDR, space_of(tile), moved.valid_bytes, moved.batch * moved.rows, target)
+    return _transfer(Mem.DDR, space_of(tile), *_rows(matrix(tile, op.op)), target)
 
 
 def price_mscatter(op: OpInstance, target: Target) -> CostVector:
-    """tile.mscatter: MTE3 writes each row of the source as a run of its own."""
+    """tile.mscatter: MTE3 writes each row of the source as a burst of its own."""
     tile = tile_of(op.operands[0], op.op)
-    moved = matrix(tile, op.op)
-    return _transfer(space_of(tile), Mem.DDR, moved.valid_bytes, moved.batch * moved.rows, target)
+    return _transfer(space_of(tile), Mem.DDR, *_rows(matrix(tile, op.op)), target)
 
 
 def price_cross_core(op: OpInstance, target: Target) -> CostVector:
@@ -120,7 +118,7 @@ def price_cross_core(op: OpInstance, target: Target) -> CostVector:
     path = target.path(origin, goal)
     if path is not None and path.via_gm:
         out = _leave(origin, source, source.dtype, op.op, target)
-        return out + _transfer(Mem.DDR, goal, *_packed(matrix(result, op.op)), target)
+        return out + _transfer(Mem.DDR, goal, *_rows(matrix(result, op.op)), target)
     sent = TileType(source.shape, source.dtype, goal, source.view)
     return transfer_tile(origin, sent, source.dtype, op.op, target)
 
@@ -144,7 +142,7 @@ def price_pop(op: OpInstance, target: Target) -> CostVector:
     path = target.path(origin, space_of(tile))
     if path is None or not path.via_gm:
         return ZERO
-    return _transfer(Mem.DDR, space_of(tile), *_packed(matrix(tile, op.op)), target)
+    return _transfer(Mem.DDR, space_of(tile), *_rows(matrix(tile, op.op)), target)
 
 
 def bias_cycles(bias: TileType, op: str, target: Target) -> float:
@@ -185,47 +183,29 @@ def space_of(tile: TileType) -> Mem:
     return Mem.Vec if tile.space is None else tile.space
 
 
-def _gm_traffic(tensor: TensorType, moved: Matrix, *, merge_rows: bool) -> tuple[float, int]:
-    """(bytes, contiguous runs in GM) of a window with the extents of `moved`.
+def _gm_traffic(tensor: TensorType, moved: Matrix) -> tuple[float, int]:
+    """(bytes, bursts) of a window of `tensor` with the extents of `moved`.
 
-    NZ: whole 32-byte lines, one run for each column block, or one for the batch entry if the
-    window has all rows of the tensor. ND: one run a row (DN: a column); rows that follow each
-    other without a gap are one run where `merge_rows`, but ND to NZ conversion takes each row
-    apart.
+    ND has a burst for each row and DN for each column, also where rows happen to follow each other
+    without a gap. NZ has whole 32-byte lines, and a burst for each column block.
     """
     if tensor.layout is TensorLayout.NZ:
         blocks = ceil_div(moved.cols, 256 // tensor.dtype.bits)
-        all_rows = moved.rows >= _nz_rows(tensor)
-        runs = moved.batch * (min(1, blocks) if all_rows else blocks)
-        return moved.batch * blocks * moved.rows * 32.0, runs
-    runs, length = moved.rows, moved.cols
-    gm_length = extents(tensor.shape)[-1]
-    if tensor.layout is TensorLayout.DN and tensor.rank >= 2:
-        runs, length, gm_length = moved.cols, moved.rows, extents(tensor.shape)[-2]
-    packed = tensor.view is None or not tensor.view.stride
-    if merge_rows and packed and length == gm_length and moved.cols == moved.physical_cols:
-        runs = min(runs, 1)
-    bytes_ = moved.elems * tensor.dtype.bits / 8
-    return bytes_, moved.batch * runs if length else 0
+        return moved.batch * blocks * moved.rows * 32.0, moved.batch * blocks
+    bursts = moved.cols if tensor.layout is TensorLayout.DN else moved.rows
+    return moved.elems * tensor.dtype.bits / 8, moved.batch * bursts
 
 
-def _nz_rows(tensor: TensorType) -> int:
-    """Rows of one NZ matrix, from its logical or its blocked [B, C/c0, R/16, 16, c0] shape."""
-    shape = extents(tensor.shape)
-    blocked = len(shape) == 5 and shape[-2:] == (16, 256 // tensor.dtype.bits)
-    return shape[-3] * 16 if blocked else shape[-2]
+def _rows(moved: Matrix) -> tuple[float, int]:
+    """(bytes, bursts) of a matrix in a GM buffer of its own, row by row."""
+    return moved.valid_bytes, moved.batch * moved.rows
 
 
-def _packed(moved: Matrix) -> tuple[float, int]:
-    """(bytes, runs) of a matrix that lies in a GM buffer of its own."""
-    return moved.valid_bytes, min(1, moved.elems)
-
-
-def _transfer(origin: Mem, goal: Mem, bytes_: float, runs: int, target: Target) -> CostVector:
+def _transfer(origin: Mem, goal: Mem, bytes_: float, bursts: int, target: Target) -> CostVector:
     path = target.path(origin, goal)
     if path is None or path.via_gm:
         raise InternalError(f"{target.name} has no direct path {origin.value} -> {goal.value}")
-    overhead = runs * target.gm.burst_overhead_bytes
+    overhead = bursts * target.gm.burst_overhead_bytes
     cycles = (bytes_ + overhead) / target.bytes_per_cycle(origin, goal)
     return CostVector(**{_FIELD[path.pipes[0]]: cycles})
 
@@ -235,7 +215,7 @@ def _leave(origin: Mem, tile: TileType, source_dtype: DType, op: str, target: Ta
     moved = matrix(tile, op)
     if origin is Mem.Acc:
         return CostVector(fixpipe=_drain_matrix(moved, source_dtype, target))
-    return _transfer(origin, Mem.DDR, *_packed(moved), target)
+    return _transfer(origin, Mem.DDR, *_rows(moved), target)
 
 
 def _drain(tile: TileType, op: str, target: Target) -> float:

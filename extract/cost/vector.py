@@ -63,8 +63,10 @@ _INTRINSICS = {
     "mask_gather": Intrinsic("mask_gather"),
     "row_sum": Intrinsic("block_add", ("TROWSUM",)),
     "row_max": Intrinsic("block_max", ("TROWMAX",)),
+    "row_prod": Intrinsic("mul", ("TROWSUM",)),
     "col_sum": Intrinsic("add", ("TCOLSUM",)),
     "col_max": Intrinsic("max", ("TCOLMAX",)),
+    "col_prod": Intrinsic("mul", ("TCOLSUM",)),
 }  # fmt: skip
 
 # Elementwise ops as the intrinsics they run over the tile. Where PTO's own sequence is not
@@ -145,15 +147,14 @@ def price_col_expand(op: OpInstance, target: Target) -> CostVector:
 def price_row_reduce(op: OpInstance, target: Target) -> CostVector:
     """tile.row_*: the table, else a tree of block reductions, each an eighth of the one before.
 
-    A product has no block reduction and halves the row instead; an arg reduction runs the
-    reduction, a comparison with its result and a second reduction over the indices.
+    A product has no block reduction and no rows of its own: it takes the row of a sum, or halves
+    the row in each step. An arg reduction runs the reduction, a comparison with its result and a
+    second reduction over the indices.
     """
     tile, kind = tile_of(op.operands[0], op.op), op.op.removeprefix("tile.row_")
     shape = vector_shape(tile, op.op)
-    if kind == "prod":
-        return CostVector(vector=_tree("mul", 2, tile.dtype, shape, target))
-    step = "row_sum" if kind == "sum" else "row_max"
-    once = _row_reduce(step, tile.dtype, shape, target)
+    step = f"row_{kind}" if kind in ("sum", "prod") else "row_max"
+    once = _reduce(step, tile.dtype, shape, target)
     if not kind.startswith("arg"):
         return CostVector(vector=once)
     return CostVector(vector=2 * once + _cycles("cmp", tile.dtype, shape, target))
@@ -163,9 +164,8 @@ def price_col_reduce(op: OpInstance, target: Target) -> CostVector:
     """tile.col_*: the table, else one op for each row but the first."""
     tile, kind = tile_of(op.operands[0], op.op), op.op.removeprefix("tile.col_")
     shape = vector_shape(tile, op.op)
-    if kind == "prod":
-        return CostVector(vector=_law("mul", tile.dtype, _all_but_first(shape), target))
-    once = _col_reduce("col_sum" if kind == "sum" else "col_max", tile.dtype, shape, target)
+    step = f"col_{kind}" if kind in ("sum", "prod") else "col_max"
+    once = _reduce(step, tile.dtype, shape, target)
     if not kind.startswith("arg"):
         return CostVector(vector=once)
     return CostVector(vector=2 * once + _cycles("cmp", tile.dtype, shape, target))
@@ -238,12 +238,21 @@ def _cycles(
 ) -> float:
     """Cycles of one intrinsic over `shape`: its first table row, else its law."""
     to = dtype if result is None else result
-    for row in _INTRINSICS[step].rows:
-        found = target.vector_table.cycles(row, dtype, shape, to)
-        if found is not None:
-            return found
+    found = _tabulated(step, dtype, shape, to, target)
+    if found is not None:
+        return found
     widest = max(dtype, to, key=lambda d: d.bits)
     return _law(_INTRINSICS[step].law, widest, shape, target)
+
+
+def _tabulated(
+    step: str, dtype: DType, shape: VectorShape, result: DType, target: Target
+) -> float | None:
+    for row in _INTRINSICS[step].rows:
+        found = target.vector_table.cycles(row, dtype, shape, result)
+        if found is not None:
+            return found
+    return None
 
 
 def _law(law: str, dtype: DType, shape: VectorShape, target: Target) -> float:
@@ -258,12 +267,16 @@ def _repeats(bits: int, shape: VectorShape, target: Target) -> int:
     return shape.rows * ceil_div(shape.cols, per_repeat)
 
 
-def _row_reduce(step: str, dtype: DType, shape: VectorShape, target: Target) -> float:
-    for row in _INTRINSICS[step].rows:
-        found = target.vector_table.cycles(row, dtype, shape, dtype)
-        if found is not None:
-            return found
-    return _tree(_INTRINSICS[step].law, 8, dtype, shape, target)
+def _reduce(step: str, dtype: DType, shape: VectorShape, target: Target) -> float:
+    """Cycles of a reduction: its table row, else its steps by the law."""
+    found = _tabulated(step, dtype, shape, dtype, target)
+    if found is not None:
+        return found
+    law = _INTRINSICS[step].law
+    if step.startswith("row"):
+        return _tree(law, 2 if step == "row_prod" else 8, dtype, shape, target)
+    rest = VectorShape(max(shape.rows - 1, 0), shape.cols, contiguous=False)
+    return _law(law, dtype, rest, target)
 
 
 def _tree(law: str, arity: int, dtype: DType, shape: VectorShape, target: Target) -> float:
@@ -275,18 +288,6 @@ def _tree(law: str, arity: int, dtype: DType, shape: VectorShape, target: Target
         cycles += _law(law, dtype, step, target)
         cols = ceil_div(cols, arity)
     return cycles
-
-
-def _col_reduce(step: str, dtype: DType, shape: VectorShape, target: Target) -> float:
-    for row in _INTRINSICS[step].rows:
-        found = target.vector_table.cycles(row, dtype, shape, dtype)
-        if found is not None:
-            return found
-    return _law(_INTRINSICS[step].law, dtype, _all_but_first(shape), target)
-
-
-def _all_but_first(shape: VectorShape) -> VectorShape:
-    return VectorShape(max(shape.rows - 1, 0), shape.cols, contiguous=False)
 
 
 def _bits(op: OpInstance) -> int:

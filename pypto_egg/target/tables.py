@@ -78,7 +78,10 @@ def _line(line: Line, rows: int) -> float:
 
 @dataclass(frozen=True)
 class LoopTable(VectorTable):
-    """a5: lines over the number of vector repeats, for contiguous (1D) and row-wise (2D) tiles."""
+    """a5: lines over the number of vector repeats, for contiguous (1D) and row-wise (2D) tiles.
+
+    A contiguous tile without a 1D line is one row of the 2D line.
+    """
 
     fits: Mapping[tuple[str, ...], tuple[str, float, float, float]]
 
@@ -92,6 +95,8 @@ class LoopTable(VectorTable):
         inner = -(-cols // per)
         tail = "tail" if cols % per else "full"
         fit = self.fits.get((op, name, to, path, tail, _params(op, dtype, path, inner)))
+        if fit is None and path == "1D":
+            fit = self.fits.get((op, name, to, "2D", tail, _params(op, dtype, "2D", inner)))
         if fit is None:
             return None
         kind, p0, p1, p2 = fit
@@ -150,14 +155,15 @@ def _widths(
 
 def _loops(rows: list[dict[str, str]]) -> dict[tuple[str, ...], tuple[str, float, float, float]]:
     """The fits of the default implementation: post-update in 1D and not in 2D, TCVT the other
-    way round, TSEL its own."""
+    way round, TSEL its own. A line that falls with the number of repeats is no law and is left
+    out (fp16 and bf16 to fp32 in 1D)."""
     fits = {}
     for row in rows:
         one = row["shape_path"] == "1D"
         default = "POST_UPDATE" if one != (row["op"] == "TCVT") else "NO_POST_UPDATE"
         if row["op"] == "TSEL":
             default = "NO_POST_UPDATE" if one else "DEFAULT"
-        if row["vf_impl_kind"] != default:
+        if row["vf_impl_kind"] != default or float(row["param0"]) < 0:
             continue
         key = tuple(
             row[c] for c in ("op", "src_dtype", "dst_dtype", "shape_path", "tail_kind", "op_params")
