@@ -170,7 +170,7 @@ def _unknown(
     for var in defined_by(stmt):
         used.update(dict.fromkeys(type_vars(var.type)))
     for var in used:
-        if var in reach or var in defined_by(stmt):
+        if var in reach:
             continue
         if var in defined:
             problem = f"uses '{var.name}' before its definition or outside the block that has it"

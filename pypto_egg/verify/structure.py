@@ -75,4 +75,4 @@ def _name(call: Expr) -> str:
 def _place(stmt: Stmt) -> str:
     if isinstance(stmt, Assign | Eval):
         return "a scalar expression"
-    return f"the header of a {type(stmt).__name__.lower()} statement"
+    return f"a {type(stmt).__name__.lower()} statement"
