@@ -1,0 +1,164 @@
+"""Run-time values: tensors, tiles, scalars, arrays and tuples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pypto_egg.interp.layout import (
+    TileOrder,
+    accumulator_pitch,
+    dn_axes,
+    nz_axes,
+    packed_axes,
+    storage_elems,
+    tile_axes,
+)
+from pypto_egg.interp.memory import Buffer, Region, poisoned_buffer, undefined_buffer
+from pypto_egg.ir.dtype import DType
+from pypto_egg.ir.enums import CompactMode, Mem, PadValue, TensorLayout
+
+Shape = tuple[int, ...]
+Scalar = int | float | bool
+
+
+@dataclass(frozen=True)
+class TensorValue:
+    """A tensor: where its elements are and how far they are valid.
+
+    `in_gm` is True for handles of global memory (parameters, buffers created by orchestration
+    code), which `tensor.assemble` writes in place; other tensors are values.
+    """
+
+    region: Region
+    valid: Shape
+    layout: TensorLayout = TensorLayout.ND
+    in_gm: bool = False
+    pad: PadValue = PadValue.null
+
+    @property
+    def shape(self) -> Shape:
+        return self.region.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.region.dtype
+
+    def read(self, extent: Shape | None = None) -> np.ndarray:
+        """A copy of the leading `extent` elements; of the valid region by default."""
+        return self.region.prefix(self.valid if extent is None else extent).read()
+
+
+@dataclass(frozen=True)
+class TileValue:
+    """A tile: bytes in their real order, physical extent, and the valid part.
+
+    `whole` is True while the tile covers its own buffer from the start, so that its addresses
+    can be derived again from a changed view (the pitch of an accumulator).
+    """
+
+    region: Region
+    valid: Shape
+    order: TileOrder
+    space: Mem | None = None
+    pad: PadValue = PadValue.null
+    compact: CompactMode = CompactMode.null
+    whole: bool = True
+
+    @property
+    def shape(self) -> Shape:
+        return self.region.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.region.dtype
+
+    def read(self, extent: Shape | None = None) -> np.ndarray:
+        """A copy of the leading `extent` elements; of the valid region by default."""
+        return self.region.prefix(self.valid if extent is None else extent).read()
+
+    def viewed(self, valid: Shape, compact: CompactMode, space: Mem | None) -> TileValue:
+        """The same bytes under a view with other valid extents, compactness or space.
+
+        A compact accumulator is read with the pitch that its valid rows imply, any other with
+        its physical rows (C-152).
+        """
+        changed = replace(self, valid=valid, compact=compact, space=space)
+        if not (self.whole and self.order.accumulator):
+            return changed
+        axes = _axes_for(self.shape, self.order, valid, compact)
+        return replace(changed, region=replace(self.region, axes=axes))
+
+
+Shaped = TensorValue | TileValue
+
+
+@dataclass
+class ArrayValue:
+    """An on-core array of scalars (`pl.Array`); changed in place."""
+
+    elements: np.ndarray
+    dtype: DType
+
+
+Value = TensorValue | TileValue | ArrayValue | Scalar | tuple | None
+
+
+def _axes_for(
+    shape: Shape, order: TileOrder, valid: Shape, compact: CompactMode
+) -> tuple[np.ndarray, ...]:
+    pitch = None
+    if order.accumulator and compact is CompactMode.normal and len(shape) == 2:
+        pitch = accumulator_pitch(valid[0])
+    return tile_axes(shape, order, pitch)
+
+
+def new_tile(
+    shape: Shape,
+    dtype: DType,
+    order: TileOrder,
+    valid: Shape,
+    *,
+    space: Mem | None = None,
+    pad: PadValue = PadValue.null,
+    compact: CompactMode = CompactMode.null,
+    undefined: bool = False,
+) -> TileValue:
+    """A tile in a buffer of its own, filled with poison or with the undefined pattern."""
+    fill = undefined_buffer if undefined else poisoned_buffer
+    buffer = fill(storage_elems(shape, order), dtype)
+    region = Region(buffer, dtype, 0, _axes_for(shape, order, valid, compact))
+    return TileValue(region, valid, order, space, pad, compact)
+
+
+def tensor_axes(shape: Shape, dtype: DType, layout: TensorLayout) -> tuple[np.ndarray, ...]:
+    """Address summands of a packed tensor of the given layout."""
+    if layout is TensorLayout.NZ:
+        return nz_axes(shape, dtype)
+    return dn_axes(shape) if layout is TensorLayout.DN else packed_axes(shape)
+
+
+def new_tensor(
+    shape: Shape,
+    dtype: DType,
+    *,
+    valid: Shape | None = None,
+    layout: TensorLayout = TensorLayout.ND,
+    in_gm: bool = False,
+    undefined: bool = False,
+) -> TensorValue:
+    """A tensor in a buffer of its own, filled with poison or with the undefined pattern."""
+    count = int(np.prod(shape, dtype=np.int64))
+    buffer: Buffer = (undefined_buffer if undefined else poisoned_buffer)(count, dtype)
+    region = Region(buffer, dtype, 0, tensor_axes(shape, dtype, layout))
+    return TensorValue(region, shape if valid is None else valid, layout, in_gm)
+
+
+def tensor_from(values: np.ndarray, dtype: DType, valid: Shape | None = None) -> TensorValue:
+    """A tensor value that holds `values` in its valid region and poison elsewhere."""
+    shape = values.shape
+    tensor = new_tensor(shape, dtype, valid=valid)
+    extent = tensor.valid
+    tensor.region.prefix(extent).write(values[tuple(slice(0, e) for e in extent)])
+    return tensor
