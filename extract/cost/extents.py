@@ -82,12 +82,15 @@ def vector_shape(shaped: Type, op: str) -> VectorShape:
     """
     tile = matrix(shaped, op)
     rows, cols, width = tile.rows, tile.cols, tile.physical_cols
-    if isinstance(shaped, TileType) and _column_major(shaped):
+    column = isinstance(shaped, TileType) and _by_column(shaped, width)
+    if column:
         rows, cols, width = tile.cols, tile.rows, tile.physical_rows
     rows *= tile.batch
-    return VectorShape(rows, cols, contiguous=rows <= 1 or cols == width)
+    return VectorShape(rows, cols, contiguous=rows <= 1 or cols == width, column=column)
 
 
-def _column_major(tile: TileType) -> bool:
+def _by_column(tile: TileType, physical_cols: int) -> bool:
     view = tile.layout
-    return view.blayout is TileLayout.col_major and view.slayout is TileLayout.none_box
+    if view.slayout is not TileLayout.none_box:
+        return False
+    return view.blayout is TileLayout.col_major or physical_cols == 1

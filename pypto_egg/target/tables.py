@@ -26,11 +26,15 @@ Line = tuple[int, float, float]  # columns, cycles for an element, constant cycl
 
 @dataclass(frozen=True, slots=True)
 class VectorShape:
-    """The work of one vector op: valid rows and columns, and whether they are contiguous."""
+    """The work of one vector op: valid rows and columns, and whether they are contiguous.
+
+    `column` marks a tile that is stored column by column; its columns are the rows here.
+    """
 
     rows: int
     cols: int
     contiguous: bool
+    column: bool = False
 
 
 class VectorTable(ABC):
@@ -47,7 +51,7 @@ class WidthTable(VectorTable):
 
     Between two profiled widths the cycles are interpolated. A tile narrower than all of them
     costs what the narrowest costs with as many rows (a row is at least one vector repeat); a
-    wider one follows the line of the widest.
+    wider one follows the line of the widest. Column-major tiles were not profiled.
     """
 
     lines: Mapping[tuple[str, str], tuple[Line, ...]]
@@ -58,7 +62,7 @@ class WidthTable(VectorTable):
             _, slope, bias = free[0]
             return slope * shape.rows * shape.cols + bias
         lines = self.lines.get((op, _TABLE_NAMES.get(dtype.name, "")))
-        if lines is None:
+        if lines is None or shape.column:
             return None
         at = bisect_left(lines, (shape.cols,))
         if at == len(lines):
