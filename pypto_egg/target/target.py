@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -266,10 +266,11 @@ def _section(table: Table, key: str) -> Table:
 
 
 def _record(cls: type[Record], table: Table) -> Record:
-    wanted = {f.name for f in fields(cls)}
-    unknown = sorted(set(table) - wanted)
-    if unknown:
-        raise InternalError(f"target files: {cls.__name__} has no field {', '.join(unknown)}")
+    known = {f.name: f.default is MISSING for f in fields(cls)}
+    wrong = [f"unknown key '{key}'" for key in table if key not in known]
+    wrong += [f"no '{name}'" for name, needed in known.items() if needed and name not in table]
+    if wrong:
+        raise InternalError(f"target files, {cls.__name__}: {', '.join(wrong)}")
     return cls(**table)
 
 

@@ -1,5 +1,8 @@
 """The target files as PyPTO and pto-isa state them, and what-if copies of a target."""
 
+import doctest
+from pathlib import Path as FilePath
+
 import pytest
 
 from pypto_egg.errors import InternalError, OptionError
@@ -17,9 +20,12 @@ from pypto_egg.ir.dtype import (
 )  # fmt: skip
 from pypto_egg.ir.enums import Mem, PipeType, TileLayout
 from pypto_egg.target import Path, load_target, target_names
+from pypto_egg.target.facts import Clock
+from pypto_egg.target.target import _record
 
 A2A3, A5 = load_target("a2a3"), load_target("a5")
 K = 1024
+DOCS = FilePath(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
@@ -217,6 +223,17 @@ def test_every_number_can_be_overridden(target):
     assert len(numbers) > 150
     for key, value in numbers.items():
         assert target.with_(**{key: value + 1}).numbers()[key] == value + 1
+
+
+def test_a_target_file_with_wrong_keys_names_them():
+    with pytest.raises(InternalError, match="Clock: unknown key 'mhz', no 'hz'"):
+        _record(Clock, {"mhz": 1850})
+
+
+def test_the_document_runs():
+    found = doctest.testfile(str(DOCS / "targets.md"), module_relative=False)
+    assert found.attempted >= 7
+    assert found.failed == 0
 
 
 def test_unknown_key_lists_the_section():

@@ -1,5 +1,7 @@
 """Cost vectors and the registry of cost models."""
 
+import doctest
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -54,6 +56,13 @@ class Flat(CostModel):
 
     def price(self, op, target):
         return CostVector(scalar=1.0)
+
+
+def test_the_document_runs():
+    path = Path(__file__).resolve().parents[3] / "docs" / "cost.md"
+    found = doctest.testfile(str(path), module_relative=False)
+    assert found.attempted >= 9
+    assert found.failed == 0
 
 
 def test_a_registered_model_is_found_by_name():

@@ -57,6 +57,40 @@ def test_a_load_moves_its_bytes_and_pays_for_each_row():
     assert only("mte2", cost) == pytest.approx((64 * 1024 * 2 + 64 * 28) / 78.354, rel=1e-4)
 
 
+# Worked values of pto-isa's flat mode, whose law has no price of a burst and rounds down.
+@pytest.mark.parametrize(
+    ("shape", "dtype", "cycles"),
+    [
+        ((128, 64), FP16, 209),
+        ((64, 256), FP16, 418),
+        ((100, 64), FP16, 163),
+        ((17, 40), FP16, 17),
+        ((128, 32), FP32, 209),
+    ],
+)
+def test_without_the_burst_term_a_load_is_pto_isas(shape, dtype, cycles):
+    flat = A2A3.with_(**{"gm.burst_overhead_bytes": 0})
+    cost = load(gm((4096, 4096), dtype), tile((256, 256), dtype, Mem.Mat, shape), flat)
+    assert int(only("mte2", cost)) == cycles
+
+
+@pytest.mark.parametrize(
+    ("mnk", "dtype", "cycles"),
+    [
+        ((128, 256, 64), FP16, 518),
+        ((100, 256, 64), FP16, 454),
+        ((17, 33, 40), FP16, 24),
+        ((128, 256, 32), FP32, 1030),
+    ],
+)
+def test_with_pto_isas_head_a_matmul_is_pto_isas(mnk, dtype, cycles):
+    (m, n, k), target = mnk, A2A3.with_(**{"l0.issue_cycles": 6})
+    lhs = tile((128, 64), dtype, Mem.Left, (m, k))
+    rhs = tile((64, 256), dtype, Mem.Right, (k, n))
+    cost = price("tile.matmul", [lhs, rhs], tile((128, 256), FP32, Mem.Acc, (m, n)), target)
+    assert only("cube", cost) == cycles
+
+
 def test_ub_is_loaded_more_slowly_than_l1():
     to_ub = only("mte2", load(WEIGHT, tile((64, 512), BF16, Mem.Vec)))
     to_l1 = only("mte2", load(WEIGHT, tile((64, 512), BF16, Mem.Mat)))
