@@ -299,6 +299,8 @@ class _Atoms:
             return lhs.plus(rhs, -1)
         if op == "*" and not (lhs.terms and rhs.terms):
             return rhs.scaled(lhs.const) if not lhs.terms else lhs.scaled(rhs.const)
+        if op in _DIVISION and not lhs.terms and not rhs.terms and rhs.const != 0:
+            return _Affine(_DIVISION[op](lhs.const, rhs.const), {})
         if op in ("//", "/") and not rhs.terms and rhs.const > 0 and lhs.divisible_by(rhs.const):
             return lhs.divided_by(rhs.const)
         if op == "%" and not rhs.terms and rhs.const > 0 and lhs.divisible_by(rhs.const):

@@ -71,8 +71,8 @@ def check_valid(site: Site, index: int, valid: Shape, shape: Shape) -> None:
 
 
 def remaining(limit: Dim, start: Dim) -> Dim:
-    """What is left of an extent from `start` on, at least 0."""
-    return dim_max(dim_sub(limit, start), 0)
+    """What is left of an extent, itself at least 0, from `start` on; at least 0."""
+    return limit if provably_equal(start, 0) else dim_max(dim_sub(limit, start), 0)
 
 
 def window_of_valid(
@@ -84,11 +84,14 @@ def window_of_valid(
     """
     if is_full(source) and not clamp:
         return extent
-    valid = source.valid_shape
-    return tuple(
-        dim_min(remaining(limit, start), size)
-        for limit, start, size in zip(valid, offset, extent, strict=True)
-    )
+    return tuple(map(_window_extent, source.valid_shape, source.shape, offset, extent))
+
+
+def _window_extent(valid: Dim, whole: Dim, start: Dim, size: Dim) -> Dim:
+    """The valid extent of one axis of a window; `0 <= valid <= whole` always holds."""
+    if provably_equal(start, 0) and provably_le(whole, size):
+        return valid
+    return dim_min(remaining(valid, start), size)
 
 
 def clamp_to(window: Shape, offset: Shape, limits: Shape) -> Shape:
