@@ -7,8 +7,13 @@ import textwrap
 import pytest
 
 from pypto_egg.analysis.directions import upgraded_directions
-from pypto_egg.ir.enums import Direction
-from pypto_egg.ir.program import Function
+from pypto_egg.ir.dtype import FP32
+from pypto_egg.ir.enums import AtomicType, Direction, FunctionType
+from pypto_egg.ir.expr import Call, Var
+from pypto_egg.ir.program import Function, Param
+from pypto_egg.ir.stmt import Eval
+from pypto_egg.ir.types import tensor_type
+from pypto_egg.ops.registry import Effect, OpDecl, Operand, declared, register
 from pypto_egg.text import parse
 
 HEADER = """
@@ -101,6 +106,68 @@ def test_writes_in_loops_and_branches_count() -> None:
 @pytest.mark.req("C-047", "C-048")
 def test_effects_come_from_the_operator_registry(statement: str, written: str) -> None:
     assert directions(LOAD + f"o = {statement}\nreturn o")[1] == written
+
+
+TENSOR_TYPE = tensor_type((16, 64), FP32)
+
+
+def direction_of(op: str, index: int, kwargs: dict[str, object], count: int) -> Direction:
+    """The direction of a parameter that is operand `index` of a call among `count` tensors."""
+    variables = tuple(Var(f"p{i}", TENSOR_TYPE) for i in range(count))
+    call = Call(op, variables, tuple(kwargs.items()), TENSOR_TYPE)
+    params = tuple(map(Param, variables))
+    made = upgraded_directions(Function("k", FunctionType.InCore, params, (), (Eval(call),)))
+    return made[index]
+
+
+WRITERS = [
+    (decl.name, index, len(decl.operands), operand.effect)
+    for decl in declared()
+    for index, operand in enumerate(decl.operands)
+    if operand.kind in ("tensor", "any") and operand.effect in (Effect.WRITE, Effect.READ_WRITE)
+]
+
+
+@pytest.mark.parametrize(("op", "index", "count", "effect"), WRITERS)
+@pytest.mark.req("C-047", "C-048", "C-049")
+def test_every_declared_write_upgrades_its_parameter(
+    op: str, index: int, count: int, effect: Effect
+) -> None:
+    expected = Direction.Out if effect is Effect.WRITE else Direction.InOut
+    assert direction_of(op, index, {}, count) is expected
+
+
+@pytest.mark.req("C-048")
+def test_the_families_that_write_are_declared() -> None:
+    writers = {name for name, *_ in WRITERS}
+    assert {"tensor.write", "tile.mscatter", "tensor.expand_clone", "pld.tile.get"} <= writers
+
+
+@pytest.mark.parametrize("op", ["tile.store", "tensor.assemble"])
+@pytest.mark.parametrize(
+    ("atomic", "direction"),
+    [(AtomicType.None_, Direction.Out), (AtomicType.Add, Direction.InOut)],
+)
+@pytest.mark.req("C-050")
+def test_keyword_arguments_decide_call_by_call(
+    op: str, atomic: AtomicType, direction: Direction
+) -> None:
+    target = 2 if op == "tile.store" else 0
+    assert direction_of(op, target, {"atomic": atomic}, 3) is direction
+
+
+@pytest.mark.req("C-051")
+def test_a_notification_reads_its_signal_only_if_it_adds() -> None:
+    assert direction_of("pld.system.notify", 0, {}, 1) is Direction.Out
+    assert direction_of("pld.system.notify", 0, {"op": AtomicType.Add}, 1) is Direction.InOut
+
+
+@pytest.mark.req("C-047")
+def test_a_new_operator_needs_no_change_here() -> None:
+    operands = (Operand("a", "tensor"), Operand("b", "tensor", effect=Effect.WRITE))
+    register(OpDecl("directions_test.poke", operands, (), lambda args, _: args[0].type, "misc"))
+    assert direction_of("directions_test.poke", 0, {}, 2) is Direction.In
+    assert direction_of("directions_test.poke", 1, {}, 2) is Direction.Out
 
 
 @pytest.mark.req("C-044")

@@ -312,6 +312,17 @@ def test_bulk_and_scalar_stores_to_one_tensor_are_refused() -> None:
     assert error.hint is not None
 
 
+@pytest.mark.req("C-065", "C-080")
+def test_a_partial_slice_assignment_counts_as_a_bulk_store() -> None:
+    body = """
+        out[0:1, 0:16] = pl.full([1, 16], dtype=pl.FP32, value=-1.0)
+        for i in pl.range(4):
+            pl.write(out, [0, i], 2.0)
+    """
+    with pytest.raises(CoherenceError, match="tensor 'out' of function 'k'"):
+        check_store_paths(kernel(body))
+
+
 @pytest.mark.req("C-066")
 def test_the_store_paths_are_followed_through_three_names() -> None:
     body = """
