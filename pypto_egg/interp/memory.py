@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pypto_egg.errors import InternalError
 from pypto_egg.interp.poison import numpy_dtype, poison_array, undefined_array
 from pypto_egg.ir.dtype import DType
 
@@ -106,13 +107,19 @@ class Region:
     def _view(self) -> np.ndarray | None:
         """The region as a numpy view of the buffer, when its addresses allow one."""
         strides = self._strides
-        if strides is None or self.first < 0 or any(stride < 0 for stride in strides):
+        if strides is None or any(stride < 0 for stride in strides):
             return None
         elements = self.buffer.elements(self.dtype)
+        last = self.first + sum(int(axis[-1] - axis[0]) for axis in self.axes)
+        if self.first < 0 or last >= elements.size:
+            return None
         item = elements.itemsize
-        return np.lib.stride_tricks.as_strided(
-            elements[self.first :], self.shape, tuple(s * item for s in strides)
+        # Through unsigned integers: numpy cannot stride over every ml_dtypes type.
+        bits = elements.view(f"u{item}") if elements.dtype != np.bool_ else elements
+        view = np.lib.stride_tricks.as_strided(
+            bits[self.first :], self.shape, tuple(s * item for s in strides)
         )
+        return view.view(elements.dtype)
 
     def addresses(self) -> np.ndarray:
         """The address of every element; negative where there is none."""
@@ -148,7 +155,11 @@ class Region:
         if view is not None:
             view[...] = values
             return
-        self.buffer.elements(self.dtype)[self.addresses()] = values
+        addresses = self.addresses()
+        elements = self.buffer.elements(self.dtype)
+        if addresses.min() < 0 or addresses.max() >= elements.size:
+            raise InternalError(f"a write of {list(self.shape)} leaves its buffer")
+        elements[addresses] = values
 
 
 def _keep_bits(values: np.ndarray, missing: np.ndarray, dtype: DType) -> np.ndarray:
