@@ -13,6 +13,7 @@ from pypto_egg.egraph.language import (
     at,
     carried,
     carry,
+    create,
     demand,
     extents,
     iter_arg,
@@ -90,6 +91,16 @@ def carried_accumulators_stay_accumulators(
         set_(acc_dtype(loop_result(i, position))).to(d),
         set_(acc_dtype(iter_arg(i, position))).to(d),
     )
+
+
+@CONTROL_FLOW.rule
+def seed_of_a_carried_accumulator_is_one(
+    i: i64, position: i64, p: i64, z: Tensor, y: Tensor, key: i64, d: String
+) -> Body:
+    """The buffer that a split-K loop starts from is created in L0C (C-147, C-151)."""
+    return when(
+        carry(i, position, p, z, y), eq(z).to(create(key)), eq(d).to(acc_dtype(y))
+    ).then(set_(acc_dtype(z)).to(d))
 
 
 @CONTROL_FLOW.rule

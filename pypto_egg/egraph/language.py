@@ -231,6 +231,9 @@ carry = relation("carry", i64, i64, i64, Tensor, Tensor)
 arms = relation("arms", i64, i64, i64, i64, Tensor, Tensor)
 """Branch key, position, then-region, else-region, and the value each arm yields."""
 
+named = relation("named", Tensor, i64)
+"""The number of a source name for the tensor; the least is used."""
+
 whole = relation("whole", Tensor)
 """The valid region is the whole tensor."""
 

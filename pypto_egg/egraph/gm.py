@@ -1,0 +1,118 @@
+"""Views of global memory as windows of handles (C-016, C-020).
+
+A slice, a reshape or a valid-shape change of a tensor in global memory moves no data: it is
+another window, and a load reads it directly. A reshape that is not a window of the handle itself
+becomes a window of a `tensor.view` of it.
+"""
+
+from __future__ import annotations
+
+from pypto_egg.egraph.terms import unsupported
+from pypto_egg.egraph.values import Window
+from pypto_egg.ir.enums import TensorLayout
+from pypto_egg.ir.expr import Call, Expr, Var, dims_of, tuple_of
+from pypto_egg.ir.fold import dim_add, dim_mul, dim_product, provably_equal, same_dims
+from pypto_egg.ir.stmt import Assign
+from pypto_egg.ir.types import TensorType, tensor_type
+from pypto_egg.ops.registry import make_call
+
+Dim = int | Expr
+
+
+def whole_window(handle: Var, type_: TensorType) -> Window:
+    """The window that is all of a handle."""
+    readable = type_.layout is TensorLayout.ND and not type_.distributed
+    return Window(handle, (0,) * type_.rank, type_, exact=readable)
+
+
+def view_window(call: Call, source: Window, result: Var) -> tuple[Window, Assign | None]:
+    """The window that a view of a window is, and the `tensor.view` it needs, if it needs one.
+
+    Raises:
+        LoweringError: the view is neither a window nor a re-reading of a whole tensor.
+    """
+    match call.op:
+        case "tensor.slice":
+            return _slice(call, source, result)
+        case "tensor.set_validshape":
+            assert isinstance(call.type, TensorType)
+            return Window(source.handle, source.offsets, _packed(call.type), source.exact), None
+        case "tensor.reshape" | "tensor.view":
+            return _reshaped(call, source, result)
+        case _:
+            raise unsupported(call, "a view of global memory that is not a window")
+
+
+def _packed(type_: TensorType) -> TensorType:
+    """The type without strides: the window's bytes are described by its handle."""
+    view = type_.view
+    if view is None:
+        return type_
+    return tensor_type(type_.shape, type_.dtype, type(view)(valid_shape=view.valid_shape))
+
+
+def _slice(call: Call, source: Window, result: Var) -> tuple[Window, Assign | None]:
+    assert isinstance(call.type, TensorType)
+    shape, offsets = dims_of(call.args[1]), dims_of(call.args[2])
+    if len(offsets) != len(source.offsets):
+        raise unsupported(call, "a window of lower rank than its tensor")
+    moved = tuple(dim_add(a, b) for a, b in zip(source.offsets, offsets, strict=True))
+    window = Window(source.handle, moved, _packed(call.type), source.exact)
+    if same_dims(shape, call.type.shape):
+        return window, None
+    full_rank = tensor_type(shape, call.type.dtype)
+    return _flattened(call, Window(source.handle, moved, full_rank, source.exact), result)
+
+
+def _reshaped(call: Call, source: Window, result: Var) -> tuple[Window, Assign | None]:
+    assert isinstance(call.type, TensorType)
+    if call.kwarg("layout") is not None or call.type.layout is not TensorLayout.ND:
+        raise unsupported(call, "a change of layout; use a transpose flag of the matmul")
+    handle_type = source.handle.type
+    assert isinstance(handle_type, TensorType)
+    if source.type.valid_shape != source.type.shape:
+        raise unsupported(call, "a partly valid window")
+    if same_dims(source.type.shape, handle_type.shape):
+        return _viewed(source.handle, call.type.shape, (0,) * call.type.rank, call.type, result)
+    return _flattened(call, source, result)
+
+
+def _flattened(call: Call, source: Window, result: Var) -> tuple[Window, Assign | None]:
+    """A window without its leading unit axes, as rows of the tensor with its leading axes folded."""
+    assert isinstance(call.type, TensorType)
+    handle_type = source.handle.type
+    assert isinstance(handle_type, TensorType)
+    shape, kept = source.type.shape, call.type.rank
+    lead = len(shape) - kept
+    if kept != 2 or lead < 1 or any(extent != 1 for extent in shape[:lead]):
+        raise unsupported(call, "a window that is not whole rows of the tensor")
+    if not same_dims(shape[lead:], call.type.shape):
+        raise unsupported(call, "a window whose last two axes change")
+    row: Dim = 0
+    for offset, extent in zip(source.offsets[:-1], handle_type.shape[:-1], strict=True):
+        row = dim_add(dim_mul(row, extent), offset)
+    folded = (dim_product(handle_type.shape[:-1]), handle_type.shape[-1])
+    return _viewed(source.handle, folded, (row, source.offsets[-1]), call.type, result)
+
+
+def _viewed(
+    handle: Var,
+    shape: tuple[Dim, ...],
+    offsets: tuple[Dim, ...],
+    type_: TensorType,
+    result: Var,
+) -> tuple[Window, Assign]:
+    call = make_call("tensor.view", (handle, tuple_of(shape)))
+    view = Var(f"{result.name.split('__')[0]}_view", call.type)
+    return Window(view, offsets, _packed(type_)), Assign(view, call)
+
+
+def in_bounds(window: Window) -> bool:
+    """Whether the window provably lies inside its handle, whatever the branches taken."""
+    handle_type = window.handle.type
+    assert isinstance(handle_type, TensorType)
+    return all(
+        (isinstance(o, int) and isinstance(s, int) and isinstance(e, int) and 0 <= o <= e - s)
+        or (o == 0 and provably_equal(s, e))
+        for o, s, e in zip(window.offsets, window.type.shape, handle_type.shape, strict=True)
+    )

@@ -1,0 +1,508 @@
+"""An InCore function as e-graph actions and a skeleton.
+
+Computed tensors become terms, tensors in global memory become windows of handles, and whatever
+has an effect or steers control flow goes into the skeleton. What rules need to know of a tensor
+(extents, dtype, where it may be computed, whether its memory is written) is asserted as facts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pypto_egg.analysis.effects import Effects, analyse_effects
+from pypto_egg.analysis.provenance import RootKind
+from pypto_egg.analysis.regions import Region, RegionKind, trip_count
+from pypto_egg.egraph import language as eg
+from pypto_egg.egraph.facts import Facts
+from pypto_egg.egraph.gm import in_bounds, view_window, whole_window
+from pypto_egg.egraph.skeleton import (
+    Branch,
+    CarryKind,
+    Exit,
+    ExitStore,
+    Item,
+    Keep,
+    Loop,
+    ScalarRead,
+    ScopeBlock,
+    Skeleton,
+    Store,
+)
+from pypto_egg.egraph.terms import cast_to, computed_term, indices, unsupported
+from pypto_egg.egraph.values import (
+    Keys,
+    Local,
+    Window,
+    deepest,
+)
+from pypto_egg.errors import LoweringError
+from pypto_egg.ir.dtype import BOOL
+from pypto_egg.ir.enums import TensorLayout
+from pypto_egg.ir.expr import (
+    BinOp,
+    Call,
+    ConstFloat,
+    ConstInt,
+    Expr,
+    TupleExpr,
+    Var,
+    as_expr,
+    dims_of,
+    tuple_of,
+)
+from pypto_egg.ir.fold import const_value, dim_add, same_dims
+from pypto_egg.ir.program import Function, Program
+from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Return, Scope, Stmt, While, Yield
+from pypto_egg.ir.types import TensorType
+from pypto_egg.ir.visit import expressions_of, free_vars, walk
+from pypto_egg.ops.registry import lookup
+
+Value = Local | Window
+VIEWS = ("slice", "reshape", "view", "set_validshape")
+_BARRIERS = (RegionKind.THEN, RegionKind.ELSE, RegionKind.WHILE, RegionKind.FUNCTION)
+_PRODUCTS = {"matmul", "matmul_acc"}
+
+
+@dataclass
+class Loaded:
+    """A function ready for saturation.
+
+    Args:
+        actions: what is registered in the e-graph.
+        skeleton: what emission walks.
+        keys: what the strings in the e-graph stand for.
+        roots: statement keys whose e-classes must be extracted.
+    """
+
+    actions: list[Any]
+    skeleton: Skeleton
+    keys: Keys
+    roots: list[int]
+
+
+@dataclass
+class Loader:
+    """Loads one function; `load_function` is the entry.
+
+    Args:
+        hoist: whether a read-only load may leave the loop in which it is written.
+        duplicate: whether a window with a cube and a vector consumer may be loaded twice.
+    """
+
+    function: Function
+    effects: Effects
+    hoist: bool
+    duplicate: bool
+    keys: Keys = field(default_factory=Keys)
+    roots: list[int] = field(default_factory=list)
+    values: dict[Var, Value] = field(default_factory=dict)
+    _windows: dict[str, tuple[Local, set[str]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.facts = Facts(self.keys)
+
+    def load(self) -> Loaded:
+        for param in self.function.params:
+            if isinstance(param.var.type, TensorType):
+                self.values[param.var] = whole_window(param.var, param.var.type)
+        items = self._block(self.function.body, self.effects.regions.root)
+        for local, consumers in self._windows.values():
+            if self.duplicate or consumers <= _PRODUCTS:
+                self.facts.add(eg.boxable(local.term))
+        regions = self.effects.regions
+        around = {r.id: r.parent.id for r in regions.regions if r.parent is not None}
+        self.facts.regions(regions)
+        multiplicity = {r.id: regions.multiplicity(r) for r in regions.regions}
+        skeleton = Skeleton(items, around, multiplicity)
+        return Loaded(self.facts.actions, skeleton, self.keys, self.roots)
+
+    # --- statements ----------------------------------------------------------------------------
+
+    def _block(self, block: Block, region: Region) -> tuple[Item, ...]:
+        items: list[Item] = []
+        for stmt in block:
+            match stmt:
+                case Assign():
+                    items.extend(self._assign(stmt, region))
+                case Eval():
+                    items.extend(self._eval(stmt, region))
+                case For() | While():
+                    items.append(self._loop(stmt, region))
+                case If():
+                    items.append(self._branch(stmt, region))
+                case Scope():
+                    inner = self.effects.regions.opened_by(stmt)[0]
+                    items.append(ScopeBlock(stmt, inner.id, self._block(stmt.body, inner)))
+                case Return():
+                    items.append(self._exit(stmt, region))
+                case Yield():
+                    continue
+                case _:
+                    items.append(Keep(stmt))
+        return tuple(items)
+
+    def _eval(self, stmt: Eval, region: Region) -> list[Item]:
+        call = stmt.value
+        if isinstance(call, Call) and call.op == "tensor.assemble":
+            return [self._store(call, None, stmt, region)]
+        self._refuse_local_writes(stmt, call)
+        return [Keep(stmt)]
+
+    def _assign(self, stmt: Assign, region: Region) -> list[Item]:
+        value, var = stmt.value, stmt.var
+        if isinstance(value, Var) and isinstance(var.type, TensorType):
+            self.values[var] = self._value(value, stmt)
+            return [] if isinstance(self.values[var], Local) else [Keep(stmt)]
+        if not isinstance(value, Call):
+            if isinstance(var.type, TensorType):
+                self.values[var] = whole_window(var, var.type)
+            return [Keep(stmt)]
+        decl = lookup(value.op)
+        if decl is None or decl.namespace != "tensor":
+            if isinstance(var.type, TensorType):
+                self.values[var] = whole_window(var, var.type)
+            return [Keep(stmt)]
+        return self._tensor_call(value, var, stmt, region)
+
+    def _tensor_call(self, call: Call, var: Var, stmt: Assign, region: Region) -> list[Item]:
+        decl = lookup(call.op)
+        assert decl is not None
+        first = self._operand(call, 0, stmt)
+        if decl.family in ("read", "query"):
+            return self._scalar_result(call, var, stmt, region)
+        if decl.family == "write":
+            self._refuse_local_writes(stmt, call)
+            assert isinstance(first, Window)
+            self.values[var] = first
+            return [Keep(stmt)]
+        if decl.family == "assemble" and isinstance(first, Window):
+            return [self._store(call, var, stmt, region)]
+        if decl.family in VIEWS and isinstance(first, Window) and not _changes_layout(call):
+            return self._view(call, first, var, stmt)
+        self._compute(call, var, stmt, region)
+        return []
+
+    def _view(self, call: Call, source: Window, var: Var, stmt: Assign) -> list[Item]:
+        window, made = view_window(call, source, var)
+        self.values[var] = window
+        if not self.effects.is_read_only(var):
+            # The window is read where the view is written, not where it is used (C-059).
+            self.values[var] = self._loaded(window, stmt, var.name)
+        return [] if made is None else [Keep(made)]
+
+    def _compute(self, call: Call, var: Var, stmt: Assign, region: Region) -> None:
+        operands: dict[int, Local] = {}
+        for i, arg in enumerate(call.args):
+            value = self._operand(call, i, stmt)
+            if value is not None:
+                name = arg.name if isinstance(arg, Var) else var.name
+                operands[i] = self._local(value, stmt, name, family_of(call))
+        term = computed_term(call, operands, self.keys)
+        assert isinstance(call.type, TensorType)
+        home = self._home(region, [v.home for v in operands.values()], call)
+        local = Local(term, replace(call.type), home)
+        self.values[var] = local
+        self.facts.describe(local, var.name)
+        self.facts.add(eg.computed(term))
+        if family_of(call) in ("create", "full"):
+            self.facts.offer_vec_extents(local)
+
+    def _scalar_result(self, call: Call, var: Var, stmt: Assign, region: Region) -> list[Item]:
+        source = self._operand(call, 0, stmt)
+        if not isinstance(source, Local):
+            return [Keep(stmt)]
+        if call.op == "tensor.dim":
+            axis = const_value(call.args[1])
+            assert axis is not None
+            return [Keep(replace(stmt, value=as_expr(source.type.shape[axis])))]
+        key = self._root_key()
+        indices_ = call.args[1]
+        assert isinstance(indices_, TupleExpr)
+        self.facts.add(eg.read_root(key, source.term, region.id))
+        return [ScalarRead(key, indices_, var, stmt)]
+
+    def _store(self, call: Call, var: Var | None, stmt: Stmt, region: Region) -> Store:
+        target = self._operand(call, 0, stmt)
+        source = self._operand(call, 1, stmt)
+        if not isinstance(target, Window):
+            raise unsupported(call, "an assemble without a result into a value on chip")
+        if source is None:
+            raise unsupported(call, "a source that is not a tensor")
+        name = call.args[1].name if isinstance(call.args[1], Var) else "part"
+        local = self._local(source, stmt, name, "store")
+        offsets = dims_of(call.args[2])
+        if len(offsets) != len(target.offsets):
+            raise unsupported(call, "offsets of another rank than the target's")
+        moved = tuple(dim_add(a, b) for a, b in zip(target.offsets, offsets, strict=True))
+        key = self._store_root(local, target.type, region)
+        if var is not None:
+            assert isinstance(var.type, TensorType)
+            self.values[var] = whole_window(var, var.type)
+        return Store(key, target.handle, tuple_of(moved), call.kwargs, var, stmt)
+
+    def _store_root(self, local: Local, target: TensorType, region: Region) -> int:
+        key = self._root_key()
+        stored = local
+        if local.type.dtype != target.dtype:
+            term = cast_to(local.term, local.type.dtype, target.dtype)
+            stored = Local(term, replace(local.type, dtype=target.dtype), local.home)
+            self.facts.describe(stored, None)
+            self.facts.add(eg.computed(term))
+        self.facts.add(eg.store_root(key, stored.term, region.id, target.dtype.name))
+        return key
+
+    def _root_key(self) -> int:
+        self.roots.append(len(self.roots) + 1)
+        return self.roots[-1]
+
+    # --- control flow --------------------------------------------------------------------------
+
+    def _loop(self, stmt: For | While, region: Region) -> Loop:
+        inner = self.effects.regions.opened_by(stmt)[0]
+        kinds = tuple(self._carry_kind(v) for v in stmt.iter_args)
+        for position, (arg, kind) in enumerate(zip(stmt.iter_args, kinds, strict=True)):
+            self._bind_carried(arg, kind, eg.iter_arg(inner.id, position), inner)
+        body = self._block(stmt.body, inner)
+        yields = _yielded(stmt.body)
+        for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
+            self._bind_carried(result, kind, eg.loop_result(inner.id, position), region)
+            if kind is CarryKind.TENSOR:
+                self._carry(stmt, position, yields[position], inner, region)
+        return Loop(stmt, inner.id, body, kinds, yields)
+
+    def _carry(
+        self, stmt: For | While, position: int, yielded: Expr, inner: Region, region: Region
+    ) -> None:
+        arg = stmt.iter_args[position]
+        init = self._carried_value(stmt.inits[position], stmt, arg, "carry")
+        value = self._carried_value(yielded, stmt, arg, "carry")
+        self.facts.add(eg.carry(inner.id, position, region.id, init.term, value.term))
+        if self._starts_at_zero(stmt, position, yielded):
+            assert isinstance(stmt, For) and isinstance(arg.type, TensorType)
+            key = len(self.keys.created) + 1
+            self.keys.created[key] = arg.type
+            first = self.keys.scalar(BinOp("==", stmt.var, stmt.start, BOOL))
+            self.facts.add(eg.seeded(inner.id, position, key, first))
+
+    def _carried_value(self, expr: Expr, stmt: Stmt, arg: Var, consumer: str) -> Local:
+        value = self._value(expr, stmt)
+        local = self._local(value, stmt, arg.name, consumer)
+        assert isinstance(arg.type, TensorType)
+        if local.type.dtype != arg.type.dtype or not same_dims(local.type.shape, arg.type.shape):
+            raise LoweringError(
+                f"loop carry '{arg.name}' changes its type from {arg.type} to {local.type}",
+                span=stmt.span,
+                hint="cast or slice the yielded value to the type of the initial one",
+            )
+        return local
+
+    def _starts_at_zero(self, stmt: For | While, position: int, yielded: Expr) -> bool:
+        """Whether the carry is a zeroed accumulator that the body only accumulates into."""
+        if not isinstance(stmt, For) or not (trip_count(stmt) or 0) > 0:
+            return False
+        arg, seed = stmt.iter_args[position], self._definition(stmt.inits[position])
+        if not (isinstance(seed, Call) and seed.op == "tensor.full" and _is_zero(seed.args[1])):
+            return False
+        accumulated = self._definition(yielded)
+        if not (isinstance(accumulated, Call) and accumulated.op == "tensor.matmul_acc"):
+            return False
+        uses = sum(free_vars(e).count(arg) for s in walk(stmt.body) for e in expressions_of(s))
+        return uses == 1 and accumulated.args[0] is arg
+
+    def _definition(self, expr: Expr) -> Expr:
+        if not isinstance(expr, Var):
+            return expr
+        for stmt in self.effects.regions.statements:
+            if isinstance(stmt, Assign) and stmt.var is expr:
+                return stmt.value
+        return expr
+
+    def _branch(self, stmt: If, region: Region) -> Branch:
+        arms = self.effects.regions.opened_by(stmt)
+        then = self._block(stmt.then, arms[0])
+        orelse = self._block(stmt.orelse, arms[1]) if len(arms) > 1 else ()
+        yields = _yielded(stmt.then), _yielded(stmt.orelse)
+        kinds = tuple(self._carry_kind(v) for v in stmt.results)
+        for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
+            self._bind_carried(result, kind, eg.phi(arms[0].id, position), region)
+            if kind is CarryKind.TENSOR:
+                values = [self._carried_value(y[position], stmt, result, "phi") for y in yields]
+                self.facts.add(
+                    eg.arms(arms[0].id, position, arms[0].id, arms[1].id, *(v.term for v in values))
+                )
+        return Branch(
+            stmt, arms[0].id, arms[1].id if len(arms) > 1 else None, then, orelse, kinds, *yields
+        )
+
+    def _carry_kind(self, var: Var) -> CarryKind:
+        if not isinstance(var.type, TensorType):
+            return CarryKind.KEPT
+        roots = self.effects.provenance.roots_of(var)
+        in_memory = [root.kind in (RootKind.PARAM, RootKind.CALL) for root in roots]
+        if all(in_memory):
+            return CarryKind.KEPT
+        if any(in_memory) and any(self.effects.is_written(r) for r in roots if r.param is not None):
+            raise LoweringError(
+                f"'{var.name}' is either a tensor in global memory that is written or a computed "
+                "value, depending on the path taken",
+                span=var.span,
+                hint="write to the parameter on both paths, or carry the computed value only",
+            )
+        return CarryKind.TENSOR
+
+    def _bind_carried(self, var: Var, kind: CarryKind, term: Any, home: Region) -> None:
+        if not isinstance(var.type, TensorType):
+            return
+        if kind is CarryKind.KEPT:
+            self.values[var] = whole_window(var, var.type)
+            return
+        local = Local(term, var.type, home)
+        self.values[var] = local
+        self.facts.describe(local, var.name)
+        self.facts.add(eg.computed(term))
+
+    def _exit(self, stmt: Return, region: Region) -> Exit:
+        values: list[Expr | ExitStore] = []
+        number = 0
+        for value, declared in zip(stmt.values, self.function.returns, strict=False):
+            tensor = self._value(value, stmt) if isinstance(value.type, TensorType) else None
+            if not isinstance(tensor, Local) or self._is_handle(value):
+                values.append(value)
+                continue
+            assert isinstance(declared, TensorType)
+            key = self._store_root(tensor, declared, region)
+            values.append(ExitStore(key, number, declared))
+            number += 1
+        return Exit(tuple(values), stmt)
+
+    def _is_handle(self, value: Expr) -> bool:
+        roots = self.effects.provenance.roots_of(value)
+        return bool(roots) and all(r.kind in (RootKind.PARAM, RootKind.CALL) for r in roots)
+
+    # --- values --------------------------------------------------------------------------------
+
+    def _operand(self, call: Call, index: int, stmt: Stmt) -> Value | None:
+        if index >= len(call.args) or not isinstance(call.args[index].type, TensorType):
+            return None
+        return self._value(call.args[index], stmt)
+
+    def _value(self, expr: Expr, stmt: Stmt) -> Value:
+        if isinstance(expr, Var) and expr in self.values:
+            return self.values[expr]
+        raise LoweringError(
+            "an operand that is not a variable defined before", span=stmt.span,
+            hint="give nested calls statements of their own",
+        )  # fmt: skip
+
+    def _local(self, value: Value, stmt: Stmt, name: str, consumer: str) -> Local:
+        """The value as a term; a window becomes the content of the memory that it is."""
+        local = value if isinstance(value, Local) else self._loaded(value, stmt, name)
+        if local.window is not None:
+            self._windows[local.window][1].add(consumer)
+        return local
+
+    def _loaded(self, window: Window, stmt: Stmt, name: str) -> Local:
+        if not window.exact:
+            raise LoweringError(
+                f"tensor '{window.handle.name}' has layout {_layout(window)}, which is not loaded",
+                span=stmt.span,
+                hint="pass it as a row-major (ND) tensor",
+            )
+        read_only = self.effects.is_read_only(window.handle)
+        point = 0 if read_only else self.effects.regions.position_of(stmt) + 1
+        key = self._window_key(window, point)
+        local = Local(eg.gm(key, point), window.type, self._window_home(window, stmt), key)
+        if key in self._windows:
+            self.facts.add(eg.at(local.term, local.home.id))
+            return local
+        self._windows[key] = (local, set())
+        self.facts.describe(local, name)
+        self.facts.offer_vec_extents(local)
+        handle = eg.Gm(self.keys.handle(window.handle))
+        self.facts.add(eg.located(local.term, handle, indices(self.keys, window.offsets)))
+        self.facts.add(eg.floating(local.term) if read_only else eg.pinned(local.term, point))
+        if len(window.offsets) == 2:
+            self.facts.add(eg.transposable(handle))
+        return local
+
+    def _window_key(self, window: Window, point: int) -> str:
+        parts = [self.keys.handle(window.handle), str(point)]
+        for dims in (window.offsets, window.type.shape, window.type.valid_shape):
+            parts.append(",".join(self.keys.text(dim) for dim in dims))
+        return "|".join(parts)
+
+    def _window_home(self, window: Window, stmt: Stmt) -> Region:
+        """The outermost region in which a load of the window is right and safe."""
+        regions = self.effects.regions
+        here = regions.region_of(stmt)
+        if not self.effects.is_read_only(window.handle):
+            return here
+        used = [window.handle]
+        for dim in (*window.offsets, *window.type.shape, *window.type.valid_shape):
+            used.extend(free_vars(dim) if isinstance(dim, Expr) else ())
+        home = deepest(*(regions.region_of_var(var) for var in used))
+        if any(isinstance(o, Expr) for o in window.offsets) and not self.hoist:
+            return here
+        return home if in_bounds(window) else deepest(home, self._barrier(here))
+
+    def _home(self, region: Region, operands: list[Region], call: Call) -> Region:
+        if not self.hoist or not operands:
+            return region
+        regions = self.effects.regions
+        scalars = [regions.region_of_var(v) for arg in call.args for v in free_vars(arg)
+                   if not isinstance(v.type, TensorType)]  # fmt: skip
+        return deepest(self._barrier(region), *operands, *scalars)
+
+    def _barrier(self, region: Region) -> Region:
+        """The innermost region around which code does not run unless this region does."""
+        while region.kind not in _BARRIERS:
+            assert region.parent is not None
+            region = region.parent
+        return region
+
+    def _refuse_local_writes(self, stmt: Stmt, value: Expr) -> None:
+        if not isinstance(value, Call) or value.op != "tensor.write":
+            return
+        target = self._operand(value, 0, stmt)
+        if isinstance(target, Local):
+            raise unsupported(value, "a scalar write into a computed tensor")
+
+
+def load_function(
+    function: Function, program: Program, *, hoist: bool = True, duplicate: bool = True
+) -> Loaded:
+    """The function's terms, facts and skeleton.
+
+    Raises:
+        LoweringError: an op or a use of memory that no ruleset lowers; names it.
+    """
+    effects = analyse_effects(function, program)
+    return Loader(function, effects, hoist, duplicate).load()
+
+
+def family_of(call: Call) -> str:
+    """The registry's family of the op; "" for an op that it does not know."""
+    decl = lookup(call.op)
+    return "" if decl is None else decl.family
+
+
+def _changes_layout(call: Call) -> bool:
+    """Whether a view reads the bytes with its axes exchanged."""
+    assert isinstance(call.type, TensorType)
+    return call.op == "tensor.view" and call.type.layout is TensorLayout.DN
+
+
+def _yielded(block: Block) -> tuple[Expr, ...]:
+    last = block[-1] if block else None
+    return last.values if isinstance(last, Yield) else ()
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, ConstInt | ConstFloat) and expr.value == 0
+
+
+def _layout(window: Window) -> str:
+    handle_type = window.handle.type
+    assert isinstance(handle_type, TensorType)
+    return "distributed" if handle_type.distributed else handle_type.layout.name

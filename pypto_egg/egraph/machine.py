@@ -1,0 +1,93 @@
+"""The facts of a target and of the operator registry, as actions for the e-graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from egglog import set_
+
+from pypto_egg import ops
+from pypto_egg.egraph import language as eg
+from pypto_egg.egraph.terms import SCALAR_FORM
+from pypto_egg.ir.dtype import BF16, DTYPES, FP16, FP32, INT32
+from pypto_egg.ir.enums import Mem
+from pypto_egg.ops.registry import declared, lookup
+from pypto_egg.target.target import Target
+
+# A broadcasting op and the forms that spread a [M, 1] or [1, N] right operand for it.
+_BROADCAST = ("add", "sub", "mul", "div", "maximum", "minimum")
+_SHORT = {"maximum": "max", "minimum": "min"}
+
+
+def machine_facts(target: Target) -> Iterator[Any]:
+    """Everything that holds for the target and the registry, whatever the program.
+
+    Sources: the target's data file and the operator declarations.
+    """
+    yield set_(eg.fractal_rows()).to(target.fractal.rows)
+    yield set_(eg.bias_bytes()).to(target.bias_bytes_multiple)
+    for space in (Mem.Vec, Mem.Mat, Mem.Acc, Mem.Left, Mem.Right, Mem.Bias):
+        yield set_(eg.capacity(space.value)).to(target.capacity_bytes(space))
+    m, n = l0_block(target)
+    yield set_(eg.block_limit("m")).to(m)
+    yield set_(eg.block_limit("n")).to(n)
+    granularity = target.fractal.rows
+    while granularity <= max(m, n):
+        yield eg.box(granularity)
+        granularity *= 2
+    yield from _dtype_facts(target)
+    yield from _op_facts()
+
+
+def l0_block(target: Target) -> tuple[int, int]:
+    """Rows and columns of the largest FP32 accumulator whose operands still double-buffer.
+
+    A block of m x n needs m * k and n * k elements in halves of L0A and L0B at the least K step
+    of one fractal row of 16 elements, and m * n * 4 bytes of L0C; the widest power-of-two n that
+    leaves m a power of two no smaller than n / 2 is taken.
+    """
+    elements = target.capacity_bytes(Mem.Acc) // FP32.bytes
+    m = 1
+    while (2 * m) * (2 * m) <= elements:
+        m *= 2
+    return m, elements // m
+
+
+def _dtype_facts(target: Target) -> Iterator[Any]:
+    for dtype in DTYPES.values():
+        if dtype.bits >= 8:
+            yield set_(eg.line(dtype.name)).to(target.c0_elems(dtype))
+            yield set_(eg.element_bytes(dtype.name)).to(dtype.bytes)
+    for x in DTYPES.values():
+        for y in DTYPES.values():
+            accumulated = target.cube_accumulator(x, y)
+            if accumulated is not None:
+                yield set_(eg.accumulator(x.name, y.name)).to(accumulated.name)
+    for acc in (FP32, INT32):
+        for dst in (FP32, FP16, BF16, INT32):
+            if target.drain_supported(acc, dst):
+                yield eg.drains(acc.name, dst.name)
+            if target.drain_supported(acc, dst, Mem.Mat):
+                yield eg.inserts(acc.name, dst.name)
+
+
+def _op_facts() -> Iterator[Any]:
+    assert ops
+    for decl in declared():
+        if decl.namespace != "tensor":
+            continue
+        yield set_(eg.family(decl.name)).to(decl.family)
+        yield set_(eg.lowers_to(decl.name)).to(decl.lowers_to or tile_twin(decl.name))
+    for name in SCALAR_FORM.values():
+        yield set_(eg.lowers_to(name)).to(tile_twin(name))
+    for name in _BROADCAST:
+        short = _SHORT.get(name, name)
+        yield set_(eg.row_form(f"tensor.{name}")).to(f"tensor.row_expand_{short}")
+        yield set_(eg.col_form(f"tensor.{name}")).to(f"tensor.col_expand_{short}")
+
+
+def tile_twin(name: str) -> str:
+    """The tile op of the same leaf name, or "" if there is none."""
+    twin = "tile." + name.split(".", 1)[1]
+    return twin if lookup(twin) is not None else ""

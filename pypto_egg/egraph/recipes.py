@@ -1,0 +1,247 @@
+"""E-nodes as tile calls: what an e-node costs and what emission writes are the same calls.
+
+A recipe is a short list of calls over placeholder variables. Most e-nodes are one call; a few
+PyPTO ops need a scratch tile or a destination created first, and those are part of the recipe,
+so that they are priced and counted against the capacity of their memory space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pypto_egg.egraph.attrs import decode
+from pypto_egg.egraph.snapshot import Node, Snapshot
+from pypto_egg.egraph.values import Keys
+from pypto_egg.errors import InternalError
+from pypto_egg.ir.dtype import DTYPES, DType
+from pypto_egg.ir.enums import Mem, TensorLayout
+from pypto_egg.ir.expr import Call, Expr, Var, as_expr, tuple_of
+from pypto_egg.ir.types import TileType, Type
+from pypto_egg.ops.registry import lookup, make_call
+
+Dim = int | Expr
+
+# PyPTO raises the last axis of a row reduction's scratch tile to at least this many elements.
+_LEAST_SCRATCH_COLS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a recipe, and the placeholder that stands for its result.
+
+    Args:
+        role: how emission names the result: "tile" for the value itself, else a helper's name.
+    """
+
+    var: Var
+    call: Call
+    role: str = "tile"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The calls of one e-node, in order; the last one's result is the e-node's tile."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def type(self) -> Type:
+        return self.steps[-1].call.type
+
+
+class Recipes:
+    """Builds the recipe of an e-node from the variables that stand for its child classes."""
+
+    def __init__(self, snapshot: Snapshot, keys: Keys) -> None:
+        self._snapshot = snapshot
+        self._keys = keys
+        self._builders: dict[str, Callable[[Node, list[Var]], Recipe]] = {
+            "load": self._load,
+            "tile.1": self._over_tiles,
+            "tile.2": self._over_tiles,
+            "tile.3": self._over_tiles,
+            "tile.with_scalar": self._with_scalar,
+            "tile.cast": self._cast,
+            "tile.insert": self._insert,
+            "tile.slice": self._slice,
+            "tile.reshape": self._reshape,
+            "tile.set_validshape": self._set_validshape,
+            "tile.create": self._create,
+            "tile.full": self._full,
+            "tile.assemble": self._assemble,
+            "tile.accumulate_from": self._accumulate_from,
+        }
+
+    def has(self, op: str) -> bool:
+        """Whether nodes of this constructor are calls (and not control flow or a realisation)."""
+        return op in self._builders
+
+    def build(self, node: Node, tiles: list[Var]) -> Recipe:
+        """The calls of a node.
+
+        Args:
+            tiles: placeholders for the node's tile children, in order.
+
+        Raises:
+            TypeCheckError: the tile op refuses these operands.
+        """
+        return self._builders[node.op](node, tiles)
+
+    # --- readers -------------------------------------------------------------------------------
+
+    def dim(self, value: int | str) -> Dim:
+        return value if isinstance(value, int) else self._keys.expressions[value]
+
+    def dims(self, cls: str) -> tuple[Dim, ...]:
+        return tuple(self.dim(value) for value in self._snapshot.indices(cls))
+
+    def _scalar(self, cls: str) -> Expr:
+        (node,) = self._snapshot.nodes(cls, "scalar")
+        return self._keys.expressions[self._snapshot.string(node.children[0])]
+
+    def _dtype(self, cls: str) -> DType:
+        return DTYPES[self._snapshot.string(cls)]
+
+    # --- builders ------------------------------------------------------------------------------
+
+    def _load(self, node: Node, tiles: list[Var]) -> Recipe:
+        source, offsets_, shape_, valid_, space, _, _ = node.children
+        offsets, shape, valid = (self.dims(c) for c in (offsets_, shape_, valid_))
+        rank = len(offsets)
+        handle, before = self._handle(source)
+        args: tuple[Expr, ...] = (
+            handle, tuple_of(offsets), tuple_of(shape[-rank:]), tuple_of(valid)
+        )  # fmt: skip
+        memory = Mem[self._snapshot.string(space)]
+        call = make_call("tile.load", args, {"target_memory": memory})
+        return Recipe((*before, Step(_stand_in(call), call, "mat" if memory is Mem.Mat else "tile")))
+
+    def _handle(self, cls: str) -> tuple[Var, tuple[Step, ...]]:
+        for plain in self._snapshot.nodes(cls, "gm.handle"):
+            return self._keys.handles[self._snapshot.string(plain.children[0])], ()
+        (transposed,) = self._snapshot.nodes(cls, "gm.transposed")
+        base, _ = self._handle(transposed.children[0])
+        call = make_call("tensor.view", (base,), {"layout": TensorLayout.DN})
+        view = _stand_in(call)
+        return view, (Step(view, call, "dn"),)
+
+    def _over_tiles(self, node: Node, tiles: list[Var]) -> Recipe:
+        op = self._snapshot.string(node.children[0])
+        kwargs = decode(self._snapshot.string(node.children[1]))
+        if op == "tile.transpose":
+            return _single(make_call(op, (*tiles, as_expr(0), as_expr(1)), kwargs))
+        scratch = _scratch(op, tiles)
+        args: tuple[Expr, ...] = (*tiles, *(step.var for step in scratch))
+        call = make_call(op, args, kwargs)
+        role = {Mem.Mat: "mat", Mem.Vec: "vec", Mem.Bias: "bias"}.get(
+            kwargs.get("target_memory"), "tile"  # type: ignore[call-overload]
+        )
+        if op == "tile.transpose_view":
+            role = "mat_t"
+        return Recipe((*scratch, Step(_stand_in(call), call, role)))
+
+    def _with_scalar(self, node: Node, tiles: list[Var]) -> Recipe:
+        op = self._snapshot.string(node.children[0])
+        kwargs = decode(self._snapshot.string(node.children[1]))
+        return _single(make_call(op, (*tiles, self._scalar(node.children[3])), kwargs))
+
+    def _cast(self, node: Node, tiles: list[Var]) -> Recipe:
+        dtype, mode = self._dtype(node.children[1]), self._snapshot.string(node.children[2])
+        return _single(make_call("tile.cast", tuple(tiles), {"target_type": dtype, "mode": mode}))
+
+    def _insert(self, node: Node, tiles: list[Var]) -> Recipe:
+        source = _tile(tiles[0])
+        dtype = self._dtype(node.children[1])
+        made = _created(source.shape, dtype, Mem.Mat, source.valid_shape)
+        zeros = tuple_of((0,) * source.rank)
+        call = make_call("tile.assemble", (made[-1].var, tiles[0], zeros))
+        return Recipe((*made, Step(_stand_in(call), call, "mat")))
+
+    def _slice(self, node: Node, tiles: list[Var]) -> Recipe:
+        shape, offsets, valid = (self.dims(cls) for cls in node.children[1:4])
+        args: list[Expr] = [tiles[0], tuple_of(shape), tuple_of(offsets)]
+        if valid != shape:
+            args.append(tuple_of(valid))
+        return _single(make_call("tile.slice", tuple(args)))
+
+    def _reshape(self, node: Node, tiles: list[Var]) -> Recipe:
+        return _single(make_call("tile.reshape", (tiles[0], tuple_of(self.dims(node.children[1])))))
+
+    def _set_validshape(self, node: Node, tiles: list[Var]) -> Recipe:
+        rows, cols = (as_expr(self.dim(self._snapshot.index(cls))) for cls in node.children[1:3])
+        return _single(make_call("tile.set_validshape", (tiles[0], rows, cols)))
+
+    def _create(self, node: Node, tiles: list[Var]) -> Recipe:
+        _, shape_, rows, cols, dtype, space, _ = node.children
+        rank = self._keys.created[self._snapshot.integer(node.children[0])].rank
+        shape = self.dims(shape_)[-rank:]
+        valid = self._valid(shape, rows, cols)
+        memory = Mem[self._snapshot.string(space)]
+        return Recipe(_created(shape, self._dtype(dtype), memory, valid))
+
+    def _full(self, node: Node, tiles: list[Var]) -> Recipe:
+        value, shape_, rows, cols, dtype_, _ = node.children
+        shape, dtype = self.dims(shape_), self._dtype(dtype_)
+        call = make_call("tile.full", (tuple_of(shape), self._scalar(value)), {"dtype": dtype})
+        return Recipe(_declared_valid(call, self._valid(shape, rows, cols)))
+
+    def _valid(self, shape: tuple[Dim, ...], rows: str, cols: str) -> tuple[Dim, ...]:
+        last = (self.dim(self._snapshot.index(rows)), self.dim(self._snapshot.index(cols)))
+        return (*shape[:-2], *last)[-len(shape) :]
+
+    def _assemble(self, node: Node, tiles: list[Var]) -> Recipe:
+        offsets = tuple_of(self.dims(node.children[2]))
+        return _single(make_call("tile.assemble", (*tiles, offsets)))
+
+    def _accumulate_from(self, node: Node, tiles: list[Var]) -> Recipe:
+        return _single(make_call("tile.matmul_acc", (*tiles, self._scalar(node.children[3]))))
+
+
+def _single(call: Call) -> Recipe:
+    return Recipe((Step(_stand_in(call), call),))
+
+
+def _stand_in(call: Call) -> Var:
+    return Var("_", call.type)
+
+
+def _tile(var: Var) -> TileType:
+    if not isinstance(var.type, TileType):
+        raise InternalError(f"{var.name} stands for {var.type}, not for a tile")
+    return var.type
+
+
+def _created(
+    shape: tuple[Dim, ...], dtype: DType, memory: Mem, valid: tuple[Dim, ...]
+) -> tuple[Step, ...]:
+    """A fresh tile; a partly valid one is declared so, and compact in L0C (C-147, C-152)."""
+    kwargs: dict[str, Any] = {"dtype": dtype, "target_memory": memory}
+    if memory is Mem.Acc and valid != shape:
+        kwargs["compact"] = True
+    return _declared_valid(make_call("tile.create", (tuple_of(shape),), kwargs), valid)
+
+
+def _declared_valid(call: Call, valid: tuple[Dim, ...]) -> tuple[Step, ...]:
+    var = _stand_in(call)
+    tile = _tile(var)
+    if tuple(tile.shape) == tuple(valid):
+        return (Step(var, call),)
+    view = make_call("tile.set_validshape", (var, *(as_expr(dim) for dim in valid)))
+    return Step(var, call, "storage"), Step(_stand_in(view), view)
+
+
+def _scratch(op: str, tiles: list[Var]) -> tuple[Step, ...]:
+    """The scratch tile that an op wants as its last operand (PyPTO, op conversion table)."""
+    decl = lookup(op)
+    if decl is None or decl.family not in ("row_reduce", "arg_reduce"):
+        return ()
+    source = _tile(tiles[0])
+    shape = source.shape
+    if decl.family == "row_reduce":
+        cols = shape[-1]
+        shape = (*shape[:-1], max(cols, _LEAST_SCRATCH_COLS) if isinstance(cols, int) else _LEAST_SCRATCH_COLS)
+    kwargs = {"dtype": source.dtype, "target_memory": Mem.Vec}
+    call = make_call("tile.create", (tuple_of(shape),), kwargs)
+    return (Step(_stand_in(call), call, "tmp"),)

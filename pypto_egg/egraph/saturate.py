@@ -1,0 +1,157 @@
+"""Saturation: rules applied until nothing changes or a limit is reached, and why it stopped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from egglog import EGraph, ruleset
+
+from pypto_egg.egraph.machine import machine_facts
+from pypto_egg.target.target import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on saturation. The time is checked between iterations, the nodes every few.
+
+    Args:
+        nodes: e-nodes, facts included.
+        iterations: rounds in which every rule may fire on everything new.
+        seconds: wall time.
+    """
+
+    nodes: int = 500_000
+    iterations: int = 5_000
+    seconds: float = 60.0
+
+
+class StopReason(Enum):
+    """Why saturation stopped."""
+
+    SATURATED = "saturated"
+    NODE_LIMIT = "node limit"
+    ITERATION_LIMIT = "iteration limit"
+    TIME_LIMIT = "time limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """What saturation did.
+
+    Args:
+        nodes: rows of all tables at the end: e-nodes and facts.
+        matches: rule name -> how often it matched.
+    """
+
+    stop: StopReason
+    iterations: int
+    nodes: int
+    seconds: float
+    matches: dict[str, int] = field(default_factory=dict)
+
+
+class NamedRule(Protocol):
+    """A rule as `pypto_egg.rulesets` states it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def egglog_rule(self) -> Any: ...
+
+
+class RuleGroup(Protocol):
+    """A group of rules as `pypto_egg.rulesets` states it."""
+
+    @property
+    def rules(self) -> Sequence[NamedRule]: ...
+
+
+_NODES_EVERY = 16
+_KEPT = 8
+
+
+class _Base:
+    """An e-graph that holds the rules and the machine's facts, and is reused for every function."""
+
+    def __init__(self, target: Target, groups: Sequence[RuleGroup]) -> None:
+        self.groups = tuple(groups)
+        self.rules = [rule for group in groups for rule in group.rules]
+        self.ruleset = ruleset(*(rule.egglog_rule for rule in self.rules), name="lowering")
+        self.names = {str(rule.egglog_rule): rule.name for rule in self.rules}
+        self.egraph = EGraph()
+        self.egraph.register(*machine_facts(target))
+        self.egraph.run(self.ruleset)
+
+
+_BASES: dict[tuple[Target, tuple[int, ...]], _Base] = {}
+_LOCK = threading.Lock()
+
+
+@contextmanager
+def session(target: Target, groups: Sequence[RuleGroup]) -> Iterator[Session]:
+    """An empty e-graph with the machine's facts and these rules, for one function."""
+    with _LOCK:
+        base = _base(target, groups)
+        base.egraph.push()
+        try:
+            yield Session(base)
+        finally:
+            base.egraph.pop()
+
+
+def _base(target: Target, groups: Sequence[RuleGroup]) -> _Base:
+    key = (target, tuple(id(group) for group in groups))
+    base = _BASES.get(key)
+    if base is None:
+        while len(_BASES) >= _KEPT:
+            _BASES.pop(next(iter(_BASES)))
+        base = _BASES[key] = _Base(target, groups)
+    return base
+
+
+class Session:
+    """One function's use of a base e-graph."""
+
+    def __init__(self, base: _Base) -> None:
+        self._base = base
+        self.egraph = base.egraph
+
+    def register(self, actions: Iterable[Any]) -> None:
+        """Add terms and facts."""
+        self.egraph.register(*actions)
+
+    def saturate(
+        self, limits: Limits, clock: Callable[[], float] = time.perf_counter
+    ) -> Saturation:
+        """Apply the rules until nothing changes or a limit is reached."""
+        started = clock()
+        matches: dict[str, int] = {}
+        stop, iterations = StopReason.ITERATION_LIMIT, 0
+        while iterations < limits.iterations:
+            report = self.egraph.run(self._base.ruleset)
+            iterations += 1
+            for rule, count in report.num_matches_per_rule.items():
+                name = self._base.names.get(rule, rule)
+                matches[name] = matches.get(name, 0) + count
+            if not report.updated:
+                stop = StopReason.SATURATED
+                break
+            if clock() - started > limits.seconds:
+                stop = StopReason.TIME_LIMIT
+                break
+            if iterations % _NODES_EVERY == 0 and self._size() > limits.nodes:
+                stop = StopReason.NODE_LIMIT
+                break
+        return Saturation(stop, iterations, self._size(), clock() - started, matches)
+
+    def _size(self) -> int:
+        return sum(size for _, size in self.egraph.all_function_sizes())

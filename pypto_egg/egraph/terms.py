@@ -1,0 +1,228 @@
+"""Tensor ops as terms of the e-graph.
+
+The terms say what the tensor program computes, conversions included: where PyPTO's type rule
+promotes (an FP16 tensor times an FP32 literal is FP32), the promotion is a cast in the term,
+because tile ops keep the dtype of their tile (PyPTO operator reference, hazards).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from egglog import Vec
+
+from pypto_egg.egraph import language as eg
+from pypto_egg.egraph.attrs import encode
+from pypto_egg.egraph.values import Keys, Local
+from pypto_egg.errors import LoweringError
+from pypto_egg.ir.dtype import DType
+from pypto_egg.ir.expr import Call, Cast, ConstFloat, ConstInt, Expr, dims_of
+from pypto_egg.ir.fold import const_value, fold
+from pypto_egg.ir.types import ScalarType, TensorType
+from pypto_egg.ops.registry import lookup
+
+# Families that one rule each turns into one tile op, and the families whose operands PyPTO
+# converts to the result's dtype first.
+ELEMENTWISE = ("unary", "binary", "binary_scalar", "row_expand", "col_expand", "fill")
+WIDEST_EXACT = "rint"
+
+# Tensor ops that keep one name for a tensor and a scalar right operand; tile ops have two.
+SCALAR_FORM = {"tensor.maximum": "tensor.maximums", "tensor.minimum": "tensor.minimums"}
+
+
+def computed_term(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    """The term of a call whose tensor operands are `operands` (position -> value).
+
+    Raises:
+        LoweringError: no ruleset lowers this op; names it.
+    """
+    decl = lookup(call.op)
+    build = _BUILDERS.get(decl.family) if decl is not None else None
+    if decl is None or build is None:
+        raise unsupported(call)
+    return build(call, operands, keys)
+
+
+def unsupported(call: Call, why: str = "") -> LoweringError:
+    """The refusal of an op that no ruleset lowers."""
+    return LoweringError(
+        f"{call.op} in an InCore function cannot be lowered{why and ': ' + why}",
+        span=call.span,
+        hint="move it to orchestration code, or write the tile ops by hand",
+    )
+
+
+def cast_to(term: Any, source: DType, dtype: DType) -> Any:
+    """The term converted to `dtype`, rounding to nearest even where it must."""
+    return term if source == dtype else eg.cast(term, dtype.name, WIDEST_EXACT)
+
+
+def _result(call: Call) -> TensorType:
+    assert isinstance(call.type, TensorType)
+    return call.type
+
+
+def _attrs(call: Call) -> str:
+    return encode({k: v for k, v in call.kwargs if k not in ("axis", "keep_dim")})
+
+
+def _converted(value: Local, dtype: DType) -> Any:
+    return cast_to(value.term, value.type.dtype, dtype)
+
+
+def _unary(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    if call.kwarg("high_precision"):
+        raise unsupported(call, "high_precision needs a scratch tile that is not modelled")
+    return eg.unary(call.op, _attrs(call), _converted(operands[0], _result(call).dtype))
+
+
+def _cast(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    target, mode = call.kwarg("target_type"), call.kwarg("mode")
+    assert isinstance(target, DType)
+    return eg.cast(operands[0].term, target.name, str(mode))
+
+
+def _binary(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    if 1 not in operands:
+        return _with_scalar(call, operands, keys)
+    if call.op in ("tensor.xor",):
+        raise unsupported(call, "it needs a scratch tile that is not modelled")
+    dtype = _result(call).dtype
+    return eg.binary(
+        call.op, _attrs(call), _converted(operands[0], dtype), _converted(operands[1], dtype)
+    )
+
+
+def _with_scalar(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    if call.op in ("tensor.xors",):
+        raise unsupported(call, "it needs a scratch tile that is not modelled")
+    dtype = _result(call).dtype
+    scalar = keys.scalar(scalar_as(call.args[1], dtype))
+    name = SCALAR_FORM.get(call.op, call.op)
+    return eg.with_scalar(name, _attrs(call), _converted(operands[0], dtype), scalar)
+
+
+def scalar_as(scalar: Expr, dtype: DType) -> Expr:
+    """A scalar operand in the element type of the tile op that uses it."""
+    if not isinstance(scalar.type, ScalarType) or scalar.type.dtype == dtype:
+        return scalar
+    if isinstance(scalar, ConstInt | ConstFloat):
+        if dtype.is_float:
+            return ConstFloat(float(scalar.value), dtype)
+        if float(scalar.value).is_integer():
+            return ConstInt(int(scalar.value), dtype)
+    return Cast(scalar, dtype)
+
+
+def _reduce(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    if call.kwarg("keep_dim", True) is not True:
+        raise unsupported(call, "keep_dim=False has no tile form")
+    source = operands[0].type
+    rows = call.op.startswith("tensor.row_")
+    axis = call.kwarg("axis", -1 if rows else -2)
+    last = axis in (-1, source.rank - 1) if rows else axis in (-2, source.rank - 2)
+    if not last or (not rows and source.rank != 2):
+        raise unsupported(call, f"axis {axis} of a rank-{source.rank} tensor has no tile form")
+    return eg.reduce(call.op, operands[0].term)
+
+
+def _transpose(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    rank = operands[0].type.rank
+    axes = [const_value(axis) for axis in call.args[1:3]]
+    if rank != 2 or sorted(axis % rank if axis is not None else -1 for axis in axes) != [0, 1]:
+        raise unsupported(call, f"only the two axes of a rank-2 value, not {axes} of rank {rank}")
+    if len(call.args) > 3:
+        raise unsupported(call, "an explicit valid_shape operand")
+    return eg.transpose(operands[0].term)
+
+
+def _matmul(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    x, y = operands[0], operands[1]
+    if min(x.type.rank, y.type.rank) < 2:
+        raise unsupported(call, "a rank-1 operand; reshape it to a matrix")
+    if call.kwarg("c_matrix_nz"):
+        raise unsupported(call, "c_matrix_nz")
+    flags = (int(bool(call.kwarg("a_trans"))), int(bool(call.kwarg("b_trans"))))
+    return eg.matmul(x.term, y.term, *flags, _result(call).dtype.name)
+
+
+def _matmul_acc(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    if len(call.args) > 3:
+        raise unsupported(call, "init_cond")
+    if _result(call).rank != 2:
+        raise unsupported(call, "a batched accumulator")
+    flags = (int(bool(call.kwarg("a_trans"))), int(bool(call.kwarg("b_trans"))))
+    return eg.matmul_acc(*(operands[i].term for i in range(3)), *flags)
+
+
+def _slice(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    if len(call.args) > 4 and dims_of(call.args[4]):
+        raise unsupported(call, "drop_dims of a value on chip; reshape the result instead")
+    result = _result(call)
+    return eg.window(
+        operands[0].term,
+        indices(keys, dims_of(call.args[2])),
+        indices(keys, result.shape),
+        indices(keys, result.valid_shape),
+    )
+
+
+def _reshape(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    source = operands[0].type
+    if source.valid_shape != source.shape:
+        raise unsupported(call, "a partly valid value on chip")
+    return eg.reshape(operands[0].term, indices(keys, _result(call).shape))
+
+
+def _set_validshape(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    rows, cols = (keys.index(fold(arg)) for arg in call.args[1:3])
+    return eg.set_validshape(operands[0].term, rows, cols)
+
+
+def _full(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    result = _result(call)
+    return eg.full(
+        keys.scalar(call.args[1]), indices(keys, result.shape), result.dtype.name
+    )
+
+
+def _create(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    if call.kwarg("init_value") is not None:
+        raise unsupported(call, "init_value; use tensor.full")
+    key = len(keys.created) + 1
+    keys.created[key] = _result(call)
+    return eg.create(key)
+
+
+def _assemble(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+    source = _converted(operands[1], operands[0].type.dtype)
+    return eg.assemble(operands[0].term, source, indices(keys, dims_of(call.args[2])))
+
+
+def indices(keys: Keys, dims: tuple[int | Expr, ...]) -> Any:
+    """Dimensions as a vector of index terms."""
+    terms = [keys.index(dim) for dim in dims]
+    return Vec(*terms) if terms else Vec[eg.Index].empty()
+
+
+_BUILDERS: dict[str, Callable[[Call, dict[int, Local], Keys], Any]] = {
+    "unary": _unary,
+    "cast": _cast,
+    "binary": _binary,
+    "binary_scalar": _with_scalar,
+    "fill": _with_scalar,
+    "row_expand": _binary,
+    "col_expand": _binary,
+    "row_reduce": _reduce,
+    "col_reduce": _reduce,
+    "transpose": _transpose,
+    "matmul": _matmul,
+    "matmul_acc": _matmul_acc,
+    "slice": _slice,
+    "reshape": _reshape,
+    "set_validshape": _set_validshape,
+    "full": _full,
+    "create": _create,
+    "assemble": _assemble,
+}
