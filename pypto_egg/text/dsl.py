@@ -6,6 +6,8 @@ Sources: PyPTO language reference, 8.1, 12 and 13 (DSL wrappers of operators).
 from __future__ import annotations
 
 NAMESPACES = ("tensor", "tile", "system", "array", "prefetch", "pld")
+# Namespaces of opaque operators: their undeclared keywords are kept as they are.
+OPEN_NAMESPACES = ("system", "prefetch", "pld")
 
 # Binary names whose right operand may be a scalar, with the operator that then is meant.
 SCALAR_FORMS = {

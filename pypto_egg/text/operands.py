@@ -34,6 +34,8 @@ def bind(reader: Reader, node: ast.Call, decl: OpDecl, arguments: Arguments) -> 
     given: Given = {}
     options: Given = {}
     for name, arg in zip(order, arguments.positional, strict=False):
+        if _is_none(arg):
+            continue  # None leaves an operand or kwarg to its default
         if name in by_name:
             given[name] = arg
         else:
@@ -42,6 +44,8 @@ def bind(reader: Reader, node: ast.Call, decl: OpDecl, arguments: Arguments) -> 
         name = _operand_of_keyword(decl, keyword, given) or keyword
         if name in given or name in options:
             raise reader.fault(node, f"pl.{decl.name}: '{keyword}' is given twice")
+        if _is_none(arg):
+            continue
         if name in by_name:
             given[name] = arg
         else:
@@ -83,14 +87,14 @@ def _operand_of_keyword(decl: OpDecl, keyword: str, given: Given) -> str | None:
 
 
 def read_kwargs(reader: Reader, decl: OpDecl, options: Mapping[str, ast.expr]) -> dict[str, object]:
-    """The kwargs of a call as the IR stores them; one given as None is left to its default."""
+    """The kwargs of a call as the IR stores them."""
     declared = {kwarg.name: kwarg for kwarg in decl.kwargs}
     result: dict[str, object] = {}
     for name, node in options.items():
         kwarg = declared.get(name)
         if kwarg is None:
             result[name] = None  # make_call refuses it and names the kwargs that there are
-        elif not _is_none(node):
+        else:
             result[name] = _read_kwarg(reader, decl, kwarg, node)
     return result
 
@@ -150,11 +154,7 @@ def read_operands(
     arguments: Arguments,
 ) -> tuple[Expr, ...]:
     """The operands in IR order; a missing optional one before others becomes an empty list."""
-    present = [
-        index
-        for index, operand in enumerate(decl.operands)
-        if operand.name in given and not _is_none(given[operand.name])
-    ]
+    present = [index for index, operand in enumerate(decl.operands) if operand.name in given]
     args: list[Expr] = []
     for index in range(max(present, default=-1) + 1):
         operand = decl.operands[index]

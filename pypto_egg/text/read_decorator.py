@@ -128,7 +128,9 @@ def _keywords(reader: Reader, call: ast.Call) -> dict[str, object]:
             )
         read = values.read_attributes if name == "attrs" else values.read_attribute
         value = read(reader, keyword.value)
-        if value is not None and not isinstance(value, _KEYWORDS[name]):
+        if value is None:
+            continue
+        if not isinstance(value, _KEYWORDS[name]):
             raise reader.fault(keyword.value, f"{name}= cannot be '{ast.unparse(keyword.value)}'")
         given[name] = value
     return given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pypto_egg.errors import UnknownOpError
 from pypto_egg.ir.enums import Mem
@@ -84,9 +84,26 @@ def resolve(reader: Reader, node: ast.Call, path: tuple[str, ...], arguments: Ar
     args = operands.read_operands(reader, node, decl, given, kwargs, arguments)
     if name in ("tile.aiv_shard", "tile.aic_gather", "tensor.aiv_shard", "tensor.aic_gather"):
         _inherit_split(reader, kwargs)
-    return registry.make_call(
-        decl.name, args, kwargs, attrs=arguments.attrs, span=reader.span(node)
+    extra = _open_keywords(reader, decl, options)
+    declared = {name: value for name, value in kwargs.items() if name not in extra}
+    call = registry.make_call(
+        decl.name, args, declared, attrs=arguments.attrs, span=reader.span(node)
     )
+    return replace(call, kwargs=(*call.kwargs, *extra.items())) if extra else call
+
+
+def _open_keywords(
+    reader: Reader, decl: registry.OpDecl, options: dict[str, ast.expr]
+) -> dict[str, object]:
+    """The undeclared keywords of an opaque operator."""
+    if decl.namespace not in dsl.OPEN_NAMESPACES:
+        return {}
+    known = {kwarg.name for kwarg in decl.kwargs}
+    return {
+        name: values.read_attribute(reader, node)
+        for name, node in options.items()
+        if name not in known
+    }
 
 
 def _scalar_operator(

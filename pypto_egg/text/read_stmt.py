@@ -55,11 +55,17 @@ def _read_stmt(reader: Reader, node: ast.stmt, out: list[Stmt], last: bool) -> B
 
 
 def _header_line(node: ast.stmt) -> int:
-    body = getattr(node, "body", None)
-    if not body:
-        return node.end_lineno or node.lineno
-    first: ast.stmt = body[0]
-    return max(node.lineno, first.lineno - 1) if first.lineno > node.lineno else node.lineno
+    """The last line of a statement, without the block that it opens."""
+    match node:
+        case ast.For():
+            header: ast.AST = node.iter
+        case ast.While() | ast.If():
+            header = node.test
+        case ast.With():
+            header = node.items[-1].optional_vars or node.items[-1].context_expr
+        case _:
+            header = node
+    return getattr(header, "end_lineno", None) or node.lineno
 
 
 def with_comments(stmt: Stmt, comments: tuple[str, ...]) -> Stmt:
