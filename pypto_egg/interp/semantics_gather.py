@@ -44,7 +44,7 @@ def gather_tensor(site: OpSite) -> Value:
     axis = dim % rank
     picks = indices(site, 1, index.valid, source.shape[axis])
     window = tuple(slice(None) if i == axis else slice(0, index.valid[i]) for i in range(rank))
-    values = np.take_along_axis(source.region.read()[window], picks, axis=axis)
+    values = np.take_along_axis(source.elements()[window], picks, axis=axis)
     return site.filled(values, index.shape, index.valid)
 
 
@@ -52,7 +52,7 @@ def gather_tensor(site: OpSite) -> Value:
 def gather_tile(site: OpSite) -> Value:
     """Elements of the flattened source, by number."""
     source, index = site.tile(0), site.tile(1)
-    flat = source.region.read().reshape(-1)
+    flat = source.elements().reshape(-1)
     picks = indices(site, 1, index.valid, flat.size)
     return site.filled(flat[picks], index.shape, index.valid)
 
@@ -84,7 +84,7 @@ def scatter_mask(site: OpSite) -> Value:
     source_at, target_at = (0, 1) if not site.on_tiles else (1, 0)
     source, target = site.shaped(source_at), site.shaped(target_at)
     first, step = _pattern(site)
-    values = target.region.read()
+    values = target.elements()
     spread = source.read()
     rows, cols = spread.shape
     if first + (cols - 1) * step >= target.shape[-1]:
@@ -112,7 +112,7 @@ def scatter_tensor(site: OpSite) -> Value:
     assert isinstance(dim, int)
     axis = dim % len(target.shape)
     picks = indices(site, 1, index.valid, target.shape[axis])
-    values = target.region.read()
+    values = target.elements()
     np.put_along_axis(values, picks, convert(source.read(index.valid), target.dtype), axis=axis)
     return tensor_from(values, target.dtype, target.valid)
 
@@ -121,7 +121,7 @@ def scatter_tensor(site: OpSite) -> Value:
 def scatter_tile(site: OpSite) -> Value:
     """dst.flat[idx[k, c]] = src[k, c], in place (C-180)."""
     target, source, index = site.tile(0), site.tile(1), site.tile(2)
-    values = target.region.read()
+    values = target.elements()
     picks = indices(site, 2, index.valid, values.size)
     flat = values.reshape(-1)
     flat[picks.reshape(-1)] = convert(source.read(index.valid), target.dtype).reshape(-1)
@@ -136,11 +136,11 @@ def scatter_update(site: OpSite) -> Value:
     dim = site.kwarg("dim", -2)
     if dim not in (-2, len(target.shape) - 2):
         raise site.error(f"dim must be -2 (whole rows), not {dim}")
-    values = target.region.read()
+    values = target.elements()
     width = target.shape[-1]
     rows = values.reshape(-1, width)
     picks = indices(site, 1, index.shape, rows.shape[0]).reshape(-1)
-    updates = source.region.read().reshape(-1, width)
+    updates = source.elements().reshape(-1, width)
     if updates.shape[0] != picks.size:
         raise site.error(f"{picks.size} indices do not match {updates.shape[0]} source rows")
     rows[picks] = convert(updates, target.dtype)
@@ -183,7 +183,7 @@ def gather_row(site: OpSite) -> Value:
         values, to = np.swapaxes(values, -1, -2), (*to[:-2], to[-1], to[-2])
     check_window(site, 0, target.shape, to, values.shape)
     if isinstance(target, TensorValue) and not target.in_gm:
-        copy = tensor_from(target.region.read(), target.dtype, target.valid)
+        copy = tensor_from(target.elements(), target.dtype, target.valid)
         target = copy
     target.region.window(to, values.shape).write(values)
     return target
@@ -198,7 +198,7 @@ def paged_gather(site: OpSite) -> Value:
     picks = index.read().astype(np.int64).reshape(-1)
     if picks.size > rows:
         raise site.error(f"{picks.size} indices are more than max_indices = {rows}")
-    pages = table.region.read().astype(np.int64).reshape(-1)
+    pages = table.elements().astype(np.int64).reshape(-1)
     values = poison_array((rows, page), source.dtype)
     for row, pick in enumerate(picks):
         block = int(pick) // size
@@ -227,9 +227,9 @@ def mgather(site: OpSite) -> Value:
     shape = site.result_shape()
     if site.kwarg("coalesce", "elem") == "elem":
         picks = indices(site, 1, index.valid, source.region.size)
-        return site.filled(source.region.read().reshape(-1)[picks], shape, index.valid)
+        return site.filled(source.elements().reshape(-1)[picks], shape, index.valid)
     picks = indices(site, 1, index.valid, source.shape[0]).reshape(-1)
-    rows = source.region.read().reshape(source.shape[0], -1)[picks]
+    rows = source.elements().reshape(source.shape[0], -1)[picks]
     return site.filled(rows, shape, rows.shape)
 
 

@@ -63,7 +63,7 @@ def accumulated(seed: np.ndarray, dtype: DType, addend: np.ndarray) -> np.ndarra
 def _matrix(site: OpSite, index: int, transposed: bool) -> tuple[TensorValue, np.ndarray, Shape]:
     """An operand with its transpose flag applied: (tensor, all its elements, valid extents)."""
     tensor = site.tensor(index)
-    values, valid = tensor.region.read(), tensor.valid
+    values, valid = tensor.elements(), tensor.valid
     if transposed:
         values = np.swapaxes(values, -1, -2)
         valid = (*valid[:-2], valid[-1], valid[-2])
@@ -116,7 +116,7 @@ def tensor_matmul_acc(site: OpSite) -> Value:
             f"{list(acc.shape)}"
         )
     if not (site.has(3) and site.scalar(3)):
-        values = accumulated(acc.region.read(), acc.dtype, values)
+        values = accumulated(acc.elements(), acc.dtype, values)
     both_valid = tuple(min(a, v) for a, v in zip(acc.valid, valid, strict=True))
     return tensor_from(convert(values, acc.dtype), acc.dtype, both_valid)
 

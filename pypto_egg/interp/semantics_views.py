@@ -141,7 +141,7 @@ def reshape_tensor(site: OpSite) -> Value:
     if source.in_gm and is_packed(source):
         region = Region(source.region.buffer, source.dtype, source.region.first, packed_axes(shape))
         return TensorValue(region, valid, in_gm=True)
-    return tensor_from(source.region.read().reshape(shape), source.dtype, valid)
+    return tensor_from(source.elements().reshape(shape), source.dtype, valid)
 
 
 def _check_count(site: OpSite, shape: Shape, new_shape: Shape) -> None:
@@ -184,7 +184,7 @@ def transpose_tensor(site: OpSite) -> Value:
     if source.layout is TensorLayout.NZ:
         raise site.error(f"the NZ tensor {site.operand(0)} cannot be transposed (N-104)")
     if not source.in_gm:
-        values = np.swapaxes(source.region.read(), axis1, axis2)
+        values = np.swapaxes(source.elements(), axis1, axis2)
         return tensor_from(values, source.dtype, given)
     return replace(
         source,
@@ -321,7 +321,7 @@ def assemble_tensor(site: OpSite) -> Value:
     check_nz_offset(site, 0, target, offset)
     if not (target.in_gm or site.for_effect):
         fresh = new_tensor(target.shape, target.dtype, valid=target.valid, layout=target.layout)
-        fresh.region.write(target.region.read())
+        fresh.region.write(target.elements())
         target = fresh
     if 0 not in extent:
         values = source.read().reshape(extent)
@@ -338,7 +338,7 @@ def expand_clone(site: OpSite) -> Value:
             raise site.error(
                 f"axis {axis} of {site.operand(0)} has {a} elements, the target has {b}"
             )
-    values = convert(widen(source.region.read()), site.result_dtype)
+    values = convert(widen(source.elements()), site.result_dtype)
     values = np.broadcast_to(values, target.shape)
     if not target.in_gm:
         return tensor_from(np.ascontiguousarray(values), site.result_dtype)

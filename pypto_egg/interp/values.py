@@ -16,6 +16,7 @@ from pypto_egg.interp.layout import (
     tile_axes,
 )
 from pypto_egg.interp.memory import Buffer, Region, poisoned_buffer, undefined_buffer
+from pypto_egg.interp.poison import poison_array
 from pypto_egg.ir.dtype import DType
 from pypto_egg.ir.enums import CompactMode, Mem, PadValue, TensorLayout
 
@@ -46,8 +47,24 @@ class TensorValue:
         return self.region.dtype
 
     def read(self, extent: Shape | None = None) -> np.ndarray:
-        """A copy of the leading `extent` elements; of the valid region by default."""
-        return self.region.prefix(self.valid if extent is None else extent).read()
+        """A copy of the leading `extent` elements (of the valid region by default).
+
+        Elements outside the valid region read as poison, whatever global memory holds there: a
+        load would not have fetched them.
+        """
+        if extent is None or all(e <= v for e, v in zip(extent, self.valid, strict=True)):
+            return self.region.prefix(self.valid if extent is None else extent).read()
+        values = poison_array(extent, self.dtype)
+        seen = tuple(min(e, v) for e, v in zip(extent, self.valid, strict=True))
+        # Through the bits: assigning NaNs between arrays may change their payload.
+        bits = values.view(f"u{values.dtype.itemsize}")
+        part = self.region.prefix(seen).read()
+        bits[tuple(slice(0, e) for e in seen)] = part.view(bits.dtype)
+        return values
+
+    def elements(self) -> np.ndarray:
+        """A copy of all elements, poison outside the valid region."""
+        return self.read(self.shape)
 
 
 @dataclass(frozen=True)
@@ -77,6 +94,10 @@ class TileValue:
     def read(self, extent: Shape | None = None) -> np.ndarray:
         """A copy of the leading `extent` elements; of the valid region by default."""
         return self.region.prefix(self.valid if extent is None else extent).read()
+
+    def elements(self) -> np.ndarray:
+        """A copy of all physical elements."""
+        return self.region.read()
 
     def viewed(self, valid: Shape, compact: CompactMode, space: Mem | None) -> TileValue:
         """The same bytes under a view with other valid extents, compactness or space.
