@@ -1,15 +1,16 @@
 """Constant folding of scalar expressions, and proofs about dimensions.
 
 `fold` never changes a value: it folds integer arithmetic, comparisons and identities that hold
-for every operand. The proofs read an index expression as an affine form over its non-affine
-parts, so `n * 2 + 16 - n` and `n + 16` are the same dimension although their trees differ.
+for every operand. A proof holds for every value of the variables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pypto_egg.ir.dtype import BOOL, INDEX, INT64, DType
+from pypto_egg.ir.affine import DIVISION, Dim, difference, scalar_children
+from pypto_egg.ir.affine import const_value as const_value
+from pypto_egg.ir.dtype import BOOL, INDEX, DType
 from pypto_egg.ir.expr import (
     BinOp,
     Cast,
@@ -19,13 +20,10 @@ from pypto_egg.ir.expr import (
     Expr,
     TupleExpr,
     UnOp,
-    Var,
     as_dim,
     as_expr,
 )
 from pypto_egg.ir.types import ScalarType
-
-Dim = int | Expr
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
@@ -33,10 +31,6 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "*": lambda a, b: a * b,
     "min": min,
     "max": max,
-}
-_DIVISION: dict[str, Callable[[int, int], int]] = {
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
 }
 _SHIFT: dict[str, Callable[[int, int], int]] = {
     "<<": lambda a, b: a << b,
@@ -50,7 +44,6 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
 }
-_SAME_INDEX = (INDEX, INT64)  # PyPTO needs no cast between these two
 # Integers up to these magnitudes are exact in the float type.
 _EXACT_INT = {"FP16": 1 << 11, "BF16": 1 << 8, "FP32": 1 << 24}
 
@@ -67,25 +60,13 @@ def fold(expr: Expr) -> Expr:
         node, ready = stack.pop()
         if id(node) in done:
             continue
-        below = _children(node)
+        below = scalar_children(node)
         if below and not ready:
             stack.append((node, True))
             stack.extend((child, False) for child in below)
             continue
         done[id(node)] = _fold_node(node, [done[id(child)] for child in below])
     return done[id(expr)]
-
-
-def _children(node: Expr) -> tuple[Expr, ...]:
-    match node:
-        case BinOp():
-            return (node.lhs, node.rhs)
-        case UnOp() | Cast():
-            return (node.operand,)
-        case TupleExpr():
-            return node.items
-        case _:
-            return ()
 
 
 def _fold_node(node: Expr, below: list[Expr]) -> Expr:
@@ -136,8 +117,8 @@ def _fold_constants(op: str, lhs: Expr, rhs: Expr, dtype: DType) -> Expr | None:
         return ConstBool(_COMPARE[op](lhs.value, rhs.value))
     if op in _ARITHMETIC:
         return _int_constant(_ARITHMETIC[op](lhs.value, rhs.value), dtype)
-    if op in _DIVISION and rhs.value != 0:
-        return _int_constant(_DIVISION[op](lhs.value, rhs.value), dtype)
+    if op in DIVISION and rhs.value != 0:
+        return _int_constant(DIVISION[op](lhs.value, rhs.value), dtype)
     if op == "/" and rhs.value != 0 and lhs.value % rhs.value == 0:
         return _int_constant(lhs.value // rhs.value, dtype)
     if op in _SHIFT and 0 <= rhs.value < dtype.bits:
@@ -212,121 +193,6 @@ def _fold_cast(operand: Expr, dtype: DType) -> Expr:
     return Cast(operand, dtype)
 
 
-def _dtype_of(expr: Expr) -> DType | None:
-    return expr.type.dtype if isinstance(expr.type, ScalarType) else None
-
-
-class _Affine:
-    """`const + sum(coefficient * atom)`; atoms are numbers that an `_Atoms` handed out."""
-
-    __slots__ = ("const", "terms")
-
-    def __init__(self, const: int, terms: dict[int, int]) -> None:
-        self.const = const
-        self.terms = {atom: factor for atom, factor in terms.items() if factor != 0}
-
-    def plus(self, other: _Affine, factor: int = 1) -> _Affine:
-        terms = dict(self.terms)
-        for atom, coefficient in other.terms.items():
-            terms[atom] = terms.get(atom, 0) + factor * coefficient
-        return _Affine(self.const + factor * other.const, terms)
-
-    def scaled(self, factor: int) -> _Affine:
-        return _Affine(0, {}).plus(self, factor)
-
-    def divisible_by(self, divisor: int) -> bool:
-        return self.const % divisor == 0 and all(c % divisor == 0 for c in self.terms.values())
-
-    def divided_by(self, divisor: int) -> _Affine:
-        return _Affine(self.const // divisor, {a: c // divisor for a, c in self.terms.items()})
-
-    @property
-    def key(self) -> tuple[int, tuple[tuple[int, int], ...]]:
-        return self.const, tuple(sorted(self.terms.items()))
-
-
-class _Atoms:
-    """Affine forms of expressions; equal non-affine parts get equal numbers."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[object, int] = {}
-        self._held: list[Expr] = []  # keeps expressions alive whose id is a key
-
-    def affine(self, dim: Dim) -> _Affine:
-        expr = as_expr(dim)
-        done: dict[int, _Affine] = {}
-        stack: list[tuple[Expr, bool]] = [(expr, False)]
-        while stack:
-            node, ready = stack.pop()
-            if id(node) in done:
-                continue
-            below = _children(node) if not isinstance(node, TupleExpr) else ()
-            if below and not ready:
-                stack.append((node, True))
-                stack.extend((child, False) for child in below)
-                continue
-            done[id(node)] = self._node(node, [done[id(child)] for child in below])
-        return done[id(expr)]
-
-    def _atom(self, key: object) -> _Affine:
-        number = self._numbers.setdefault(key, len(self._numbers))
-        return _Affine(0, {number: 1})
-
-    def _node(self, node: Expr, below: list[_Affine]) -> _Affine:
-        match node:
-            case ConstInt():
-                return _Affine(node.value, {})
-            case Var():
-                self._held.append(node)
-                return self._atom(("var", id(node)))
-            case BinOp():
-                return self._binop(node.op, below[0], below[1])
-            case UnOp() if node.op == "-":
-                return below[0].scaled(-1)
-            case UnOp():
-                return self._atom((node.op, below[0].key))
-            case Cast():
-                if node.dtype in _SAME_INDEX and _dtype_of(node.operand) in _SAME_INDEX:
-                    return below[0]
-                return self._atom(("cast", node.dtype, below[0].key))
-            case _:
-                return self._atom(("expr", node))
-
-    def _binop(self, op: str, lhs: _Affine, rhs: _Affine) -> _Affine:
-        if op == "+":
-            return lhs.plus(rhs)
-        if op == "-":
-            return lhs.plus(rhs, -1)
-        if op == "*" and not (lhs.terms and rhs.terms):
-            return rhs.scaled(lhs.const) if not lhs.terms else lhs.scaled(rhs.const)
-        if op in _DIVISION and not lhs.terms and not rhs.terms and rhs.const != 0:
-            return _Affine(_DIVISION[op](lhs.const, rhs.const), {})
-        if op in ("//", "/") and not rhs.terms and rhs.const > 0 and lhs.divisible_by(rhs.const):
-            return lhs.divided_by(rhs.const)
-        if op == "%" and not rhs.terms and rhs.const > 0 and lhs.divisible_by(rhs.const):
-            return _Affine(0, {})
-        if op in ("min", "max"):
-            return self._extreme(op, lhs, rhs)
-        if op == "*":
-            return self._atom((op, *sorted((lhs.key, rhs.key))))
-        return self._atom((op, lhs.key, rhs.key))
-
-    def _extreme(self, op: str, lhs: _Affine, rhs: _Affine) -> _Affine:
-        gap = lhs.plus(rhs, -1)
-        if not gap.terms:
-            return lhs if (gap.const <= 0) == (op == "min") else rhs
-        return self._atom((op, *sorted((lhs.key, rhs.key))))
-
-
-def difference(a: Dim, b: Dim) -> int | None:
-    """`a - b` where it is the same number whatever the variables are, else None."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a - b
-    atoms = _Atoms()
-    gap = atoms.affine(a).plus(atoms.affine(b), -1)
-    return None if gap.terms else gap.const
-
-
 def provably_equal(a: Dim, b: Dim) -> bool:
     """True if two dimensions are equal for every value of their variables."""
     return difference(a, b) == 0
@@ -340,6 +206,8 @@ def provably_unequal(a: Dim, b: Dim) -> bool:
 
 def provably_le(a: Dim, b: Dim) -> bool:
     """True if `a <= b` for every value of the variables; looks through pl.min and pl.max."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a <= b
     return all(any(_le(x, y) for x in _operands("min", a)) for y in _operands("min", b))
 
 
@@ -374,14 +242,6 @@ def same_dims(a: Iterable[Dim], b: Iterable[Dim]) -> bool:
     """True if two shapes have the same rank and provably equal dimensions."""
     left, right = tuple(a), tuple(b)
     return len(left) == len(right) and all(map(provably_equal, left, right))
-
-
-def const_value(dim: Dim) -> int | None:
-    """The integer that a dimension is, or None if it depends on a variable."""
-    if isinstance(dim, int):
-        return dim
-    form = _Atoms().affine(dim)
-    return None if form.terms else form.const
 
 
 def _dim_op(op: str, a: Dim, b: Dim) -> Dim:

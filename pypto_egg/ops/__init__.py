@@ -4,6 +4,7 @@ Importing this package registers all declarations; `registry` looks them up.
 """
 
 from pypto_egg.ops import (
+    cross_core,
     distributed,
     other,
     tensor_elementwise,
@@ -21,6 +22,7 @@ from pypto_egg.ops import (
 )
 
 __all__ = [
+    "cross_core",
     "distributed",
     "other",
     "tensor_elementwise",

@@ -1,8 +1,7 @@
-"""tensor.* gather, scatter, sort and cross-core operators (PyPTO operator reference)."""
+"""tensor.* gather, scatter and sort operators (PyPTO operator reference)."""
 
 from __future__ import annotations
 
-from pypto_egg.errors import TypeCheckError
 from pypto_egg.ir.dtype import BF16, FP16, FP32, INT8, INT16, INT32, UINT32, DType
 from pypto_egg.ir.enums import Mem
 from pypto_egg.ir.fold import (
@@ -14,10 +13,10 @@ from pypto_egg.ir.fold import (
     provably_lt,
     provably_unequal,
 )
-from pypto_egg.ir.types import TensorType, TileType, TupleType, Type
+from pypto_egg.ir.types import TensorType, TupleType, Type
 from pypto_egg.ops.registry import Kwarg
 from pypto_egg.ops.rules import Shape, demand_same_shape, fresh_tensor
-from pypto_egg.ops.site import Site, declare, dims, either, scalar, show_dim, show_shape, tensor
+from pypto_egg.ops.site import Site, declare, dims, scalar, show_dim, show_shape, tensor
 from pypto_egg.ops.tensor_memory import kwarg_dtype
 from pypto_egg.ops.windows import demand_length
 
@@ -34,7 +33,6 @@ COMPARE_KWARGS = (
 CMP_MODES = ("eq", "ne", "lt", "le", "gt", "ge")
 EXHAUSTED = Kwarg("exhausted", "bool", False, always=True)
 TRANSPOSE = Kwarg("transpose", "bool", False, always=True)
-SPLIT = Kwarg("split", "int")
 SORT_RUN = 32  # elements that sort32 sorts together
 MERGE_UNIT = 64  # block lengths of mrgsort_format1 are multiples of this
 
@@ -298,46 +296,6 @@ def _mrgsort2(site: Site) -> Type:
     return fresh_tensor(merged_shape(site, len(site.args)), site.dtype(0))
 
 
-# --- cross-core --------------------------------------------------------------------------------
-
-
-def split_shape(site: Site, shards: bool) -> Shape:
-    """The shape of one vector lane's half (aiv_shard), or of both halves (aic_gather).
-
-    Raises:
-        TypeCheckError: not 2-D, an unknown split, or an odd extent to halve.
-    """
-    operand, split = site.shaped(0), site.kwargs["split"]
-    if isinstance(operand, TensorType) and operand.distributed:
-        raise site.error(0, "is a distributed tensor; only on-core data can be split")
-    if operand.rank != 2:
-        raise _not_2d(site, operand)
-    if split not in (1, 2):
-        raise site.fault(f"split is {split}; allowed: 1 (UP_DOWN, rows), 2 (LEFT_RIGHT, columns)")
-    axis = 0 if split == 1 else 1
-    extent = operand.shape[axis]
-    if shards and isinstance(extent, int) and extent % 2:
-        raise site.error(0, f"has extent {extent} on axis {axis}; it cannot be halved")
-    changed = dim_floordiv(extent, 2) if shards else dim_mul(extent, 2)
-    return (changed, operand.shape[1]) if axis == 0 else (operand.shape[0], changed)
-
-
-def _not_2d(site: Site, operand: TensorType | TileType) -> TypeCheckError:
-    return site.error(
-        0,
-        f"has shape {show_shape(operand.shape)}; a split is defined on 2-D data only",
-        hint="use pl.reshape to make it 2-D first",
-    )
-
-
-def _aiv_shard(site: Site) -> Type:
-    return fresh_tensor(split_shape(site, shards=True), site.dtype(0))
-
-
-def _aic_gather(site: Site) -> Type:
-    return fresh_tensor(split_shape(site, shards=False), site.dtype(0))
-
-
 def _declare_gathers() -> None:
     source = tensor("input")
     dim = (Kwarg("dim", "int", None),)
@@ -404,14 +362,6 @@ def _declare_sorts() -> None:
     declare("tensor.mrgsort_format2", sources, _mrgsort2, "sort", (EXHAUSTED,))
 
 
-def _declare_cross_core() -> None:
-    source = (either("tensor"),)
-    shard, gather = "tile.aiv_shard", "tile.aic_gather"
-    declare("tensor.aiv_shard", source, _aiv_shard, "comm", (SPLIT,), lowers_to=shard)
-    declare("tensor.aic_gather", source, _aic_gather, "comm", (SPLIT,), lowers_to=gather)
-
-
 _declare_gathers()
 _declare_scatters()
 _declare_sorts()
-_declare_cross_core()

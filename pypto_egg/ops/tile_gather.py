@@ -1,20 +1,19 @@
-"""tile.* gather, scatter, sort and cross-core operators (PyPTO operator reference)."""
+"""tile.* gather, scatter and sort operators (PyPTO operator reference)."""
 
 from __future__ import annotations
 
 from pypto_egg.ir.dtype import INT16, INT32, UINT8, UINT32, DType
 from pypto_egg.ir.enums import Mem
-from pypto_egg.ir.fold import dim_product, provably_equal
-from pypto_egg.ir.types import HandleType, TupleType, Type, UnknownType
+from pypto_egg.ir.fold import dim_product
+from pypto_egg.ir.types import TupleType, Type
 from pypto_egg.ops.registry import Channel, Effect, Kwarg, Kwargs, Operand
 from pypto_egg.ops.rules import Shape, demand_same_shape, plain_tile
-from pypto_egg.ops.site import Rule, Site, declare, dims, either, scalar, show_dim, tensor, tile
+from pypto_egg.ops.site import Rule, Site, declare, dims, scalar, show_dim, tensor, tile
 from pypto_egg.ops.tensor_gather import (
     COMPARE_KWARGS,
     EXHAUSTED,
     MASK_PATTERN,
     OUTPUT_DTYPE,
-    SPLIT,
     TRANSPOSE,
     check_block_len,
     check_gather_row,
@@ -24,7 +23,6 @@ from pypto_egg.ops.tensor_gather import (
     masked,
     merged_shape,
     sorted_shape,
-    split_shape,
 )
 from pypto_egg.ops.tile_elementwise import vec
 from pypto_egg.ops.tile_memory import target_space
@@ -135,39 +133,6 @@ def _mrgsort2(site: Site) -> Type:
     return plain_tile(shape, site.dtype(0), Mem.Vec)
 
 
-# --- cross-core --------------------------------------------------------------------------------
-
-
-def _split(shards: bool) -> Rule:
-    """Half a tile in Vec for one vector lane, or the whole in Mat for the cube core (C-263)."""
-
-    def rule(site: Site) -> Type:
-        source = site.tile(0)
-        shape = split_shape(site, shards)
-        axis = 0 if site.kwargs["split"] == 1 else 1
-        if not provably_equal(source.valid_shape[axis], source.shape[axis]):
-            raise site.error(
-                0,
-                f"is valid in {show_dim(source.valid_shape[axis])} of "
-                f"{show_dim(source.shape[axis])} on the split axis {axis}",
-                hint="pad it first (fillpad), or split the other axis",
-            )
-        other = 1 - axis
-        valid = [shape[0], shape[1]]
-        valid[other] = source.valid_shape[other]
-        return plain_tile(shape, source.dtype, Mem.Vec if shards else Mem.Mat, tuple(valid))
-
-    return rule
-
-
-def _nothing(site: Site) -> Type:
-    return UnknownType()
-
-
-def _popped(site: Site) -> Type:
-    return HandleType("UnknownType")
-
-
 def _declare_gathers() -> None:
     three = (vec("src"), vec("indices"), vec("tmp"))
     declare("tile.gather", three, _gather, "gather", output_space=Mem.Vec)
@@ -259,19 +224,6 @@ def _declare_sorts() -> None:
     declare("tile.mrgsort_format2", merged, _mrgsort2, "sort", (EXHAUSTED,), output_space=Mem.Vec)
 
 
-def _declare_cross_core() -> None:
-    kwargs = (SPLIT, Kwarg("lane_stride", "int", None))
-    source = (tile("tile"),)
-    declare("tile.aiv_shard", source, _split(shards=True), "comm", kwargs, output_space=Mem.Vec)
-    declare("tile.aic_gather", source, _split(shards=False), "comm", (SPLIT,), output_space=Mem.Mat)
-    for core in ("aiv", "aic"):
-        push, pop = f"tile.tpush_to_{core}", f"tile.tpop_from_{core}"
-        declare(push, source, _nothing, "comm", pure=False, open_kwargs=True)
-        anything = (either("shape", optional=True),)
-        declare(pop, anything, _popped, "comm", pure=False, open_kwargs=True)
-
-
 _declare_gathers()
 _declare_scatters()
 _declare_sorts()
-_declare_cross_core()

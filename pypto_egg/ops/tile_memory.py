@@ -132,6 +132,9 @@ def _move(site: Site) -> Type:
         view = replace(view, blayout=blayout)
     if isinstance(slayout, TileLayout):
         view = replace(view, slayout=slayout)
+    if view.slayout is TileLayout.none_box:
+        # Compactness is about the pitch of boxes; plain rows have none.
+        view = replace(view, compact=CompactMode.null)
     return tile_type(source.shape, source.dtype, space, view)
 
 
