@@ -29,12 +29,11 @@ def effects(name, **kwargs):
 
 
 def test_every_operator_of_the_catalogue_is_declared():
-    count = {}
-    for decl in declared():
-        count[decl.namespace] = count.get(decl.namespace, 0) + 1
-    assert count == {
-        "tensor": 105, "tile": 138, "array": 3, "system": 22, "prefetch": 4, "pld": 23,
-    }  # fmt: skip
+    names = [decl.name for decl in declared()]
+    sizes = {"tensor": 105, "tile": 138, "array": 3, "system": 22, "prefetch": 4, "pld": 23}
+    for namespace, size in sizes.items():
+        assert sum(name.startswith(f"{namespace}.") for name in names) == size, namespace
+    assert len(set(names)) == len(names)
 
 
 def test_one_to_one_conversions_lead_to_declared_tile_ops_of_the_same_name():
