@@ -6,10 +6,10 @@ from pypto_egg.ir.dtype import BF16, FP16, FP32, INT8, INT16, INT32, UINT32, DTy
 from pypto_egg.ir.enums import Mem
 from pypto_egg.ir.fold import (
     Dim,
+    const_value,
     dim_add,
     dim_floordiv,
     dim_mul,
-    provably_equal,
     provably_lt,
     provably_unequal,
 )
@@ -262,14 +262,9 @@ def _sort32(site: Site) -> Type:
 def check_block_len(site: Site) -> None:
     """Refuse a constant block length that is no multiple of 64."""
     site.demand_int(1)
-    length = site.args[1]
-    if provably_equal(length, 0) or not _is_multiple(length):
-        raise site.error(1, f"is {show_dim(length)}; a multiple of {MERGE_UNIT} is needed")
-
-
-def _is_multiple(length: Dim) -> bool:
-    value = getattr(length, "value", None)
-    return value is None or value % MERGE_UNIT == 0
+    length = const_value(site.args[1])
+    if length is not None and (length <= 0 or length % MERGE_UNIT):
+        raise site.error(1, f"is {length}; a positive multiple of {MERGE_UNIT} is needed")
 
 
 def _mrgsort1(site: Site) -> Type:

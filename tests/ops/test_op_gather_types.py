@@ -219,7 +219,7 @@ def test_merges_add_up_and_need_scratch_on_chip():
     assert "'src3_or_tmp' (t) has 128 elements; the merge needs 384" in refused(
         "tile.mrgsort_format2", (*runs, tile("t", (1, 128)))
     )
-    assert "is 96; a multiple of 64 is needed" in refused(
+    assert "is 96; a positive multiple of 64 is needed" in refused(
         "tensor.mrgsort_format1", (tensor("x", (1, 256)), const(96))
     )
 
