@@ -9,11 +9,10 @@ from pypto_egg.errors import ExtractionError, InternalError
 from pypto_egg.extract.dag import solve_piece_greedily
 from pypto_egg.extract.decompose import Answer, split
 from pypto_egg.extract.graph import SOLVER_BITS, Graph, selected_nodes
+from pypto_egg.extract.landmarks import Landmarks, drop_by_landmarks, find_landmarks
 from pypto_egg.extract.reduce import reduce_graph
 from pypto_egg.extract.structure import cycle_groups
-
-WARM_START_VISITS = 100_000
-"""Work put into the first selection (about 0.1 s); the solver improves it."""
+from pypto_egg.extract.sweep import GaveUp, solve_by_sweep
 
 
 class ExactSolver:
@@ -28,25 +27,40 @@ class ExactSolver:
 
     def __call__(self, graph: Graph) -> Answer:
         """The cheapest selection of `graph`; at the deadline the best one and a proven bound."""
-        known = solve_piece_greedily(graph, WARM_START_VISITS)
-        if known.cost is not None and known.cost == known.bound:
+        known = solve_piece_greedily(graph)
+        if known.bound is None or known.cost == known.bound:
             return known
         fixed = reduce_graph(graph, upper=known.cost)
         if fixed is None:
-            return known if known.cost is not None else Answer({}, None, None)
+            return Answer({}, None, None)
         answer = Answer(fixed.choice, fixed.base, fixed.base)
-        for part in split(graph):
-            answer.add(self._search(part, known.choice))
+        parts = split(graph)
+        for part in parts:
+            upper = known.cost - fixed.base if known.cost is not None and len(parts) == 1 else None
+            answer.add(self._search(part, upper, known.choice))
+        if answer.bound is not None:
+            answer.bound = max(answer.bound, known.bound)
         if known.cost is not None and (answer.cost is None or known.cost < answer.cost):
             answer.choice, answer.cost = known.choice, known.cost
         return answer
 
-    def _search(self, graph: Graph, hint: Mapping[int, int]) -> Answer:
-        left = None if self._deadline is None else self._deadline - time.monotonic()
-        return solve_with_cp_sat(graph, hint, left)
+    def _search(self, graph: Graph, upper: int | None, hint: Mapping[int, int]) -> Answer:
+        landmarks = find_landmarks(graph)
+        if upper is not None:
+            drop_by_landmarks(graph, landmarks, upper)
+        try:
+            return solve_by_sweep(graph, upper, landmarks, self._deadline)
+        except GaveUp:
+            left = None if self._deadline is None else self._deadline - time.monotonic()
+        found = solve_with_cp_sat(graph, landmarks, hint, left)
+        if found.bound is not None:
+            found.bound = max(found.bound, landmarks.bound)
+        return found
 
 
-def solve_with_cp_sat(graph: Graph, hint: Mapping[int, int], seconds: float | None) -> Answer:
+def solve_with_cp_sat(
+    graph: Graph, landmarks: Landmarks, hint: Mapping[int, int], seconds: float | None
+) -> Answer:
     """The answer of CP-SAT for one part; deterministic unless the time runs out.
 
     Costs are handed over rounded down to SOLVER_BITS bits, so that the solver's bound is a bound
@@ -97,6 +111,8 @@ def solve_with_cp_sat(graph: Graph, hint: Mapping[int, int], seconds: float | No
         model.add(sum(weight * pick[node] for node, weight in terms) <= limit)
     for members in graph.forbidden:
         model.add_bool_or(pick[node].negated() for node in members)
+    for members in landmarks.sets:
+        model.add_bool_or(pick[node] for node in members if node in pick)
     most = sum(max(graph.cost[node] for node in nodes) for nodes in graph.nodes.values())
     drop = max(0, most.bit_length() - SOLVER_BITS)
     model.minimize(sum((graph.cost[node] >> drop) * var for node, var in pick.items()))
@@ -106,6 +122,7 @@ def solve_with_cp_sat(graph: Graph, hint: Mapping[int, int], seconds: float | No
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
+    solver.parameters.linearization_level = 2
     if seconds is not None:
         solver.parameters.max_time_in_seconds = max(seconds, 0.01)
     status = solver.solve(model)

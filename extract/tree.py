@@ -22,7 +22,7 @@ class Trees:
     choice: Mapping[int, int]
 
 
-def cheapest_trees(graph: Graph) -> Trees:
+def cheapest_trees(graph: Graph, users: Mapping[int, int] | None = None) -> Trees:
     """The cheapest tree of every class.
 
     Claim: tree-optimal. A class's tree costs the node's cost plus the tree of each child, once for
@@ -30,19 +30,23 @@ def cheapest_trees(graph: Graph) -> Trees:
     what it requires itself. Sharing is not seen: as a DAG the result may cost more than needed.
     Constraints are not seen. Choices never form a cycle, for every class at once.
 
+    Args:
+        users: class -> over how many users its cost is spread (default 1); a guess at sharing.
+
     Takes O(E log E) time (Knuth's generalisation of Dijkstra's algorithm, 1977).
     """
+    spread = users or {}
     if not any(graph.requires.values()):
-        return _settle(graph, graph.cost)
-    bare = _settle(graph, graph.cost).cost
+        return _settle(graph, graph.cost, spread)
+    bare = _settle(graph, graph.cost, spread).cost
     full = {
         node: cost + sum(bare[cls] for cls in graph.requires[node])
         for node, cost in graph.cost.items()
     }
-    return _settle(graph, full)
+    return _settle(graph, full, spread)
 
 
-def _settle(graph: Graph, price: Mapping[int, int]) -> Trees:
+def _settle(graph: Graph, price: Mapping[int, int], users_of: Mapping[int, int]) -> Trees:
     waiting: dict[int, int] = {}
     total = dict(price)
     users: dict[int, list[tuple[int, int]]] = {}
@@ -62,8 +66,9 @@ def _settle(graph: Graph, price: Mapping[int, int]) -> Trees:
         if cls in cost:
             continue
         cost[cls], choice[cls] = value, best
+        share = -(-value // users_of.get(cls, 1))
         for node, owner in users.get(cls, ()):
-            total[node] += value
+            total[node] += share
             waiting[node] -= 1
             if waiting[node] == 0 and owner not in cost:
                 heapq.heappush(heap, (total[node], node, owner))
