@@ -24,6 +24,7 @@ from pypto_egg.egraph.skeleton import (
     Item,
     Keep,
     Loop,
+    Pin,
     ScalarRead,
     ScopeBlock,
     Skeleton,
@@ -98,6 +99,7 @@ class Loader:
     roots: list[int] = field(default_factory=list)
     values: dict[Var, Value] = field(default_factory=dict)
     _windows: dict[str, tuple[Local, set[str]]] = field(default_factory=dict)
+    _pins: list[Item] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.facts = Facts(self.keys)
@@ -122,25 +124,31 @@ class Loader:
     def _block(self, block: Block, region: Region) -> tuple[Item, ...]:
         items: list[Item] = []
         for stmt in block:
-            match stmt:
-                case Assign():
-                    items.extend(self._assign(stmt, region))
-                case Eval():
-                    items.extend(self._eval(stmt, region))
-                case For() | While():
-                    items.append(self._loop(stmt, region))
-                case If():
-                    items.append(self._branch(stmt, region))
-                case Scope():
-                    inner = self.effects.regions.opened_by(stmt)[0]
-                    items.append(ScopeBlock(stmt, inner.id, self._block(stmt.body, inner)))
-                case Return():
-                    items.append(self._exit(stmt, region))
-                case Yield():
-                    continue
-                case _:
-                    items.append(Keep(stmt))
+            made = self._statement(stmt, region)
+            items.extend(self._pins)
+            self._pins.clear()
+            items.extend(made)
         return tuple(items)
+
+    def _statement(self, stmt: Stmt, region: Region) -> list[Item]:
+        match stmt:
+            case Assign():
+                return self._assign(stmt, region)
+            case Eval():
+                return self._eval(stmt, region)
+            case For() | While():
+                return [self._loop(stmt, region)]
+            case If():
+                return [self._branch(stmt, region)]
+            case Scope():
+                inner = self.effects.regions.opened_by(stmt)[0]
+                return [ScopeBlock(stmt, inner.id, self._block(stmt.body, inner))]
+            case Return():
+                return [self._exit(stmt, region)]
+            case Yield():
+                return []
+            case _:
+                return [Keep(stmt)]
 
     def _eval(self, stmt: Eval, region: Region) -> list[Item]:
         call = stmt.value
@@ -275,8 +283,9 @@ class Loader:
         self, stmt: For | While, position: int, yielded: Expr, inner: Region, region: Region
     ) -> None:
         arg = stmt.iter_args[position]
-        init = self._carried_value(stmt.inits[position], stmt, arg, "carry")
-        value = self._carried_value(yielded, stmt, arg, "carry")
+        init = self._carried_value(stmt.inits[position], stmt, arg)
+        self._refuse_written_yield(yielded, stmt, arg)
+        value = self._carried_value(yielded, stmt, arg)
         self.facts.add(eg.carry(inner.id, position, region.id, init.term, value.term))
         if self._starts_at_zero(stmt, position, yielded):
             assert isinstance(stmt, For) and isinstance(arg.type, TensorType)
@@ -285,9 +294,19 @@ class Loader:
             first = self.keys.scalar(BinOp("==", stmt.var, stmt.start, BOOL))
             self.facts.add(eg.seeded(inner.id, position, key, first))
 
-    def _carried_value(self, expr: Expr, stmt: Stmt, arg: Var, consumer: str) -> Local:
+    def _refuse_written_yield(self, yielded: Expr, stmt: Stmt, arg: Var) -> None:
+        value = self._value(yielded, stmt)
+        if isinstance(value, Window) and not self.effects.is_read_only(value.handle):
+            raise LoweringError(
+                f"'{arg.name}' is carried as a value, but tensor '{value.handle.name}', which is "
+                "yielded for it, is written in this function",
+                span=stmt.span,
+                hint="yield a computed value, or carry the tensor itself on every path",
+            )
+
+    def _carried_value(self, expr: Expr, stmt: Stmt, arg: Var) -> Local:
         value = self._value(expr, stmt)
-        local = self._local(value, stmt, arg.name, consumer)
+        local = self._local(value, stmt, arg.name, "carry")
         assert isinstance(arg.type, TensorType)
         if local.type.dtype != arg.type.dtype or not same_dims(local.type.shape, arg.type.shape):
             raise LoweringError(
@@ -327,7 +346,9 @@ class Loader:
         for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
             self._bind_carried(result, kind, eg.phi(arms[0].id, position), region)
             if kind is CarryKind.TENSOR:
-                values = [self._carried_value(y[position], stmt, result, "phi") for y in yields]
+                for arm in yields:
+                    self._refuse_written_yield(arm[position], stmt, result)
+                values = [self._carried_value(arm[position], stmt, result) for arm in yields]
                 self.facts.add(
                     eg.arms(arms[0].id, position, arms[0].id, arms[1].id, *(v.term for v in values))
                 )
@@ -422,6 +443,8 @@ class Loader:
         handle = eg.Gm(self.keys.handle(window.handle))
         self.facts.add(eg.located(local.term, handle, indices(self.keys, window.offsets)))
         self.facts.add(eg.floating(local.term) if read_only else eg.pinned(local.term, point))
+        if not read_only:
+            self._pins.append(Pin(point))
         if len(window.offsets) == 2:
             self.facts.add(eg.transposable(handle))
         return local

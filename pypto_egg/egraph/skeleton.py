@@ -29,6 +29,13 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
+class Pin:
+    """The place where memory that is written later or before is read: loads of this point."""
+
+    point: int
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
     """A tile written to global memory.
 
@@ -105,7 +112,7 @@ class ExitStore:
     type: TensorType
 
 
-Item = Keep | Store | ScalarRead | Loop | Branch | ScopeBlock | Exit
+Item = Keep | Pin | Store | ScalarRead | Loop | Branch | ScopeBlock | Exit
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ class Snapshot:
             if kind == "primitive" and not entry["children"]:
                 self._literals[cls] = entry["op"]
             children = tuple(raw[child]["eclass"] for child in entry["children"])
-            op = "vec" if kind == "primitive" else name
+            # A relation has no egg_fn: egglog puts its module's name before its own.
+            op = "vec" if kind == "primitive" else name.rsplit("___", 1)[-1]
             self.classes.setdefault(cls, []).append(Node(op, children))
 
     def nodes(self, cls: str, op: str) -> list[Node]:

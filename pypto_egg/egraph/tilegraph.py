@@ -47,7 +47,8 @@ class TileNode:
         cls: the position of its class.
         children: positions of child classes, in operand order.
         recipe: the calls that make the tile; None for control flow and for `outer`.
-        key: the statement key of a root; (region or branch, position) of a carry.
+        key: the statement key of a root; (region or branch, position) of a carry; the point of a
+            load, 0 for one of read-only memory.
         requires: classes that must be selected with this node without being its operands.
     """
 
@@ -145,6 +146,8 @@ class _Builder:
             node = TileNode(source, position, children)
             if source.op in CARRIES:
                 node.key = tuple(self.snapshot.integer(c) for c in source.children[:2])
+            if source.op == "load":
+                node.key = (self.snapshot.integer(source.children[6]),)
             if source.op in STATEMENTS:
                 node.key = (self.snapshot.integer(source.children[0]),)
             if source.op == "looped":

@@ -1,0 +1,168 @@
+"""Why a function has no legal lowering, in the user's names."""
+
+from __future__ import annotations
+
+from pypto_egg.egraph.saturate import Saturation, StopReason
+from pypto_egg.egraph.tilegraph import TileGraph
+from pypto_egg.errors import (
+    AlignmentError,
+    CapacityError,
+    LoweringError,
+    UnsupportedDTypeError,
+)
+from pypto_egg.ir.enums import Mem
+from pypto_egg.ir.expr import Call, Expr, Var
+from pypto_egg.ir.program import Function
+from pypto_egg.ir.stmt import Assign
+from pypto_egg.ir.types import TensorType
+from pypto_egg.ir.visit import walk
+from pypto_egg.target.target import Target
+
+
+def check_feasible(
+    function: Function, graph: TileGraph, saturation: Saturation, target: Target
+) -> None:
+    """Nothing, if every statement of the function can be made from tiles.
+
+    Raises:
+        LoweringError: names the op that stands in the way, the size needed and the limit.
+    """
+    if all(graph.classes[root].nodes for root in graph.roots.values()):
+        return
+    if saturation.stop is not StopReason.SATURATED:
+        raise LoweringError(
+            f"function '{function.name}': saturation stopped at its {saturation.stop.value} after "
+            f"{saturation.iterations} iterations, before a lowering was complete",
+            span=function.span,
+            hint="raise the limits",
+        )
+    for stmt in walk(function.body):
+        if isinstance(stmt, Assign) and isinstance(stmt.value, Call):
+            obstacle = _obstacle(stmt.value, stmt.var, target)
+            if obstacle is not None:
+                raise obstacle
+    for name, op, message in graph.refused:
+        raise LoweringError(f"function '{function.name}', value '{name}': {op}: {message}",
+                            span=function.span)
+    raise LoweringError(
+        f"function '{function.name}' has no legal lowering",
+        span=function.span,
+        hint="an on-chip reshape or slice needs rows that are whole 32-byte blocks",
+    )
+
+
+def _obstacle(call: Call, result: Var, target: Target) -> LoweringError | None:
+    """What keeps this call from being lowered, if it can be told from the call alone."""
+    if call.op in ("tensor.matmul", "tensor.matmul_acc"):
+        return _product_obstacle(call, result, target)
+    if call.op in ("tensor.reshape", "tensor.slice"):
+        return _view_obstacle(call, result, target)
+    if call.op.split(".")[1] in _BROADCAST:
+        return _broadcast_obstacle(call)
+    return None
+
+
+_BROADCAST = ("add", "sub", "mul", "div", "maximum", "minimum", "fmod")
+
+
+def _name(expr: Expr) -> str:
+    return expr.name if isinstance(expr, Var) else "operand"
+
+
+def _product_obstacle(call: Call, result: Var, target: Target) -> LoweringError | None:
+    first = 1 if call.op == "tensor.matmul_acc" else 0
+    a, b = call.args[first], call.args[first + 1]
+    assert isinstance(a.type, TensorType) and isinstance(b.type, TensorType)
+    pair = f"{call.op} of '{_name(a)}' ({a.type.dtype}) and '{_name(b)}' ({b.type.dtype})"
+    accumulator = target.cube_accumulator(a.type.dtype, b.type.dtype)
+    if accumulator is None:
+        known = ", ".join(f"{x} x {y}" for x, y in target.cube_pairs)
+        return UnsupportedDTypeError(
+            f"{pair}: the cube of {target.name} has no such product",
+            span=call.span,
+            hint=f"cast the operands; the cube multiplies {known}",
+        )
+    m, n = result.type.shape[-2:]  # type: ignore[attr-defined]
+    a_trans, b_trans = bool(call.kwarg("a_trans")), bool(call.kwarg("b_trans"))
+    k = a.type.shape[-2] if a_trans else a.type.shape[-1]
+    for axis, extent in (("M", m), ("N", n), ("K", k)):
+        if not isinstance(extent, int):
+            return LoweringError(
+                f"{pair}: {axis} is dynamic; a cube tile has constant physical extents",
+                span=call.span,
+                hint="slice a constant window and give its runtime extent as valid_shape",
+            )
+    line, rows = target.c0_elems(a.type.dtype), target.fractal.rows
+    steps = {line, rows if a_trans else line, line if b_trans else rows}
+    needed = max(steps)
+    if k % needed:
+        return AlignmentError(
+            f"{pair}: K = {k} is not a multiple of {needed} elements, and K is never padded",
+            span=call.span,
+            hint=f"pad both operands to K = {-(-k // needed) * needed} with zeros beforehand",
+        )
+    return _size_obstacle(call, pair, m, n, max(line if a_trans else rows, rows),
+                          rows if b_trans else max(line, rows), accumulator.bytes, target)  # fmt: skip
+
+
+def _size_obstacle(
+    call: Call, pair: str, m: int, n: int, m_step: int, n_step: int, acc_bytes: int, target: Target
+) -> LoweringError | None:
+    assert isinstance(call.type, TensorType)
+    if call.type.rank > 2 and (n % n_step or m % m_step):
+        return AlignmentError(
+            f"{pair}: M = {m} and N = {n} of a batched product are not padded, and must be "
+            f"multiples of {m_step} and {n_step}",
+            span=call.span,
+            hint="pad M and N beforehand, or write a loop over the batch of rank-2 products",
+        )
+    if call.op == "tensor.matmul_acc" and n % n_step:
+        return AlignmentError(
+            f"{pair}: N = {n} is not a multiple of {n_step}, and the reference lowering never "
+            "pads N of an accumulated product (C-167)",
+            span=call.span,
+            hint="use optimize, which pads it, or pad N beforehand",
+        )
+    physical_m, physical_n = -(-m // m_step) * m_step, -(-n // n_step) * n_step
+    needed = physical_m * physical_n * acc_bytes
+    limit = target.capacity_bytes(Mem.Acc)
+    if needed > limit:
+        return CapacityError(
+            f"{pair}: the accumulator of {physical_m} x {physical_n} needs {needed} bytes of "
+            f"L0C, which has {limit}",
+            span=call.span,
+            hint=f"split N into slices of at most {limit // (physical_m * acc_bytes)} columns, "
+            "or M into row blocks",
+        )
+    return None
+
+
+def _view_obstacle(call: Call, result: Var, target: Target) -> LoweringError | None:
+    for side in (call.args[0], result):
+        type_ = side.type
+        if not isinstance(type_, TensorType) or not isinstance(type_.shape[-1], int):
+            continue
+        line = target.c0_elems(type_.dtype)
+        rows = type_.shape[-2] if type_.rank > 1 else 1
+        extent = rows if type_.shape[-1] == 1 else type_.shape[-1]
+        if isinstance(extent, int) and extent % line:
+            return AlignmentError(
+                f"{call.op} of the computed value '{_name(call.args[0])}': '{_name(side)}' has "
+                f"lines of {extent} elements of {type_.dtype}, {line} of which make a 32-byte "
+                "block, and a padded tile cannot be read under another shape",
+                span=call.span,
+                hint=f"make the extent a multiple of {line}, or store and load it through memory",
+            )
+    return None
+
+
+def _broadcast_obstacle(call: Call) -> LoweringError | None:
+    shapes = [arg.type.shape for arg in call.args if isinstance(arg.type, TensorType)]
+    if len(shapes) < 2 or shapes[0] == shapes[1]:
+        return None
+    return LoweringError(
+        f"{call.op}: shapes {list(shapes[0])} and {list(shapes[1])} of "
+        f"'{_name(call.args[0])}' and '{_name(call.args[1])}' have no tile form",
+        span=call.span,
+        hint="a [M, 1] or [1, N] operand against [M, N] has one; expand other shapes first",
+    )

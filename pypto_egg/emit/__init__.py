@@ -1,0 +1,1 @@
+"""From a selection back to a program: placement, names, signatures, call sites."""

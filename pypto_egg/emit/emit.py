@@ -1,0 +1,301 @@
+"""A selection as the body of a tile function.
+
+The skeleton is walked in order; a tile is emitted when it is first needed, into the block of the
+region that it belongs to. Since that block's open loops and branches are appended to it only
+when they are complete, a tile of an enclosing region lands before them: it is hoisted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pypto_egg.egraph.skeleton import (
+    Branch,
+    CarryKind,
+    Exit,
+    ExitStore,
+    Item,
+    Keep,
+    Loop,
+    Pin,
+    ScalarRead,
+    ScopeBlock,
+    Skeleton,
+    Store,
+)
+from pypto_egg.egraph.tilegraph import TileGraph, TileNode
+from pypto_egg.emit.names import Names
+from pypto_egg.errors import InternalError
+from pypto_egg.ir.enums import Direction
+from pypto_egg.ir.expr import Call, Expr, Var
+from pypto_egg.ir.program import Function, Param
+from pypto_egg.ir.stmt import Assign, Block, Eval, Return, Stmt, Yield
+from pypto_egg.ir.visit import definitions, substitute, substitute_block
+from pypto_egg.ops.registry import lookup
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A lowered function.
+
+    Args:
+        outputs: the Out parameters that it gained, in order.
+        origin: emitted tile variable -> the node of the tile graph that made it.
+    """
+
+    function: Function
+    outputs: tuple[Param, ...]
+    origin: Mapping[Var, TileNode]
+
+
+@dataclass
+class Emitter:
+    """Emits one function; `emit_function` is the entry."""
+
+    function: Function
+    graph: TileGraph
+    choice: Mapping[int, TileNode]
+    names: Names = field(init=False)
+    blocks: dict[int, list[Stmt]] = field(default_factory=dict)
+    tiles: dict[int, Var] = field(default_factory=dict)
+    renamed: dict[Var, Expr] = field(default_factory=dict)
+    outputs: list[Param] = field(default_factory=list)
+    origin: dict[Var, TileNode] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.names = Names(var.name for var in definitions(self.function))
+        self._carries: dict[int, list[int]] = {}
+        for cls, node in sorted(self.choice.items(), key=lambda pair: pair[0]):
+            if node.op in ("looped", "merged"):
+                self._carries.setdefault(node.key[0], []).append(cls)
+
+    def emit(self, skeleton: Skeleton) -> Emitted:
+        body = self._region(0, skeleton.items)
+        params = (*self.function.params, *self.outputs)
+        function = replace(self.function, params=params, body=body)
+        return Emitted(function, tuple(self.outputs), self.origin)
+
+    # --- items ---------------------------------------------------------------------------------
+
+    def _region(
+        self, region: int, items: tuple[Item, ...], yields: tuple[int, ...] = (), kept: Block = ()
+    ) -> Block:
+        """The statements of a region; `yields` are classes that must exist at its end."""
+        self.blocks[region] = []
+        for item in items:
+            self._item(item, region)
+        for cls in yields:
+            self._ensure(cls)
+        return (*self.blocks.pop(region), *kept)
+
+    def _item(self, item: Item, region: int) -> None:
+        out = self.blocks[region].append
+        match item:
+            case Keep(stmt):
+                out(self._kept(stmt))
+            case Pin(point):
+                for cls, node in sorted(self.choice.items(), key=lambda pair: pair[0]):
+                    if node.op == "load" and node.key == (point,):
+                        self._ensure(cls)
+            case Store():
+                self._store(item, region)
+            case ScalarRead():
+                call = self._statement(item.key)
+                out(replace(item.stmt, value=call))  # type: ignore[call-arg]
+            case Loop():
+                out(self._loop(item))
+            case Branch():
+                out(self._branch(item))
+            case ScopeBlock():
+                out(replace(item.stmt, body=self._region(item.region, item.body)))  # type: ignore[call-arg]
+            case Exit():
+                self._exit(item, region)
+
+    def _kept(self, stmt: Stmt) -> Stmt:
+        (kept,) = substitute_block((stmt,), self.renamed)
+        if isinstance(kept, Assign) and isinstance(kept.value, Call):
+            decl = lookup(kept.value.op)
+            if decl is not None and decl.family == "query" and decl.lowers_to is not None:
+                return replace(kept, value=replace(kept.value, op=decl.lowers_to))
+        return kept
+
+    def _store(self, item: Store, region: int) -> None:
+        call = self._statement(item.key)
+        if item.result is None:
+            self.blocks[region].append(Eval(call, comments=item.stmt.comments))
+            return
+        var = Var(self.names.fresh(item.result.name, "tile"), call.type)
+        self.renamed[item.result] = var
+        self.blocks[region].append(Assign(var, call, comments=item.stmt.comments))
+
+    def _statement(self, key: int) -> Call:
+        """The call of a root, after the tile that it consumes."""
+        cls = self.graph.roots[key]
+        node = self.choice[cls]
+        self._ensure(node.children[0])
+        assert node.recipe is not None
+        (step,) = node.recipe.steps
+        return self._substituted(step.call, node)
+
+    def _exit(self, item: Exit, region: int) -> None:
+        values: list[Expr] = []
+        for value in item.values:
+            if not isinstance(value, ExitStore):
+                values.append(substitute(value, self.renamed))
+                continue
+            out = Var(self.names.unique(f"ret{value.number}__out"), value.type)
+            self.outputs.append(Param(out, Direction.Out))
+            call = self._statement(value.key)
+            stored = Var(self.names.unique(f"ret{value.number}__store"), call.type)
+            call = replace(call, args=(*call.args[:2], out, *call.args[3:]))
+            self.blocks[region].append(Assign(stored, call))
+            values.append(stored)
+        self.blocks[region].append(replace(item.stmt or Return(), values=tuple(values)))
+
+    # --- control flow --------------------------------------------------------------------------
+
+    def _loop(self, item: Loop) -> Stmt:
+        carried = self._carries.get(item.region, [])
+        for cls in carried:
+            self._ensure(self.choice[cls].children[0])
+        inits = [self.tiles[self.choice[cls].children[0]] for cls in carried]
+        args = [self._carry_var(item.stmt.iter_args[self.choice[cls].key[1]], init)
+                for cls, init in zip(carried, inits, strict=True)]  # fmt: skip
+        for cls, arg in zip(carried, args, strict=True):
+            self._bind_iter_arg(cls, arg)
+        kept = self._kept_carries(item)
+        yields = tuple(self.choice[cls].children[1] for cls in carried)
+        body = self._region(item.region, item.body, yields)
+        results = [self._carry_var(item.stmt.results[self.choice[cls].key[1]], init)
+                   for cls, init in zip(carried, inits, strict=True)]  # fmt: skip
+        values = [*(substitute(item.yields[i], self.renamed) for i in kept),
+                  *(self.tiles[cls] for cls in yields)]  # fmt: skip
+        for cls, result in zip(carried, results, strict=True):
+            self.tiles[cls] = result
+            self.origin[result] = self.choice[cls]
+        header = replace(
+            item.stmt,
+            iter_args=(*(item.stmt.iter_args[i] for i in kept), *args),
+            inits=(*(substitute(item.stmt.inits[i], self.renamed) for i in kept), *inits),
+            results=(*(item.stmt.results[i] for i in kept), *results),
+            body=(*body, Yield(tuple(values))) if values else body,
+        )
+        return self._header(header, item.stmt)
+
+    def _header(self, header: Stmt, original: Stmt) -> Stmt:
+        """A loop with its bounds or condition over emitted variables."""
+        changes = {
+            name: substitute(getattr(original, name), self.renamed)
+            for name in ("start", "stop", "step", "cond")
+            if hasattr(original, name)
+        }
+        return replace(header, **changes)  # type: ignore[arg-type]
+
+    def _kept_carries(self, item: Loop) -> list[int]:
+        return [i for i, kind in enumerate(item.carries) if kind is CarryKind.KEPT]
+
+    def _carry_var(self, original: Var, like: Var) -> Var:
+        return Var(self.names.unique(original.name), like.type)
+
+    def _bind_iter_arg(self, cls: int, arg: Var) -> None:
+        """Let the `carried` nodes of a selected carry stand for its iter_arg."""
+        for user, node in self.choice.items():
+            if node.op == "carried" and cls in node.requires:
+                self.tiles[user] = arg
+                self.origin[arg] = node
+
+    def _branch(self, item: Branch) -> Stmt:
+        merged = self._carries.get(item.then_region, [])
+        blocks = []
+        arms = ((item.then_region, item.then, item.then_yields, 0),
+                (item.else_region, item.orelse, item.else_yields, 1))  # fmt: skip
+        kept = [i for i, kind in enumerate(item.results) if kind is CarryKind.KEPT]
+        for region, items, originals, arm in arms:
+            if region is None:
+                blocks.append(())
+                continue
+            yields = tuple(self.choice[cls].children[arm] for cls in merged)
+            block = self._region(region, items, yields)
+            values = (*(substitute(originals[i], self.renamed) for i in kept),
+                      *(self.tiles[cls] for cls in yields))  # fmt: skip
+            blocks.append((*block, Yield(values)) if values else block)
+        results = []
+        for cls in merged:
+            node = self.choice[cls]
+            result = self._carry_var(item.stmt.results[node.key[1]], self._stand_in(cls))
+            self.tiles[cls] = result
+            self.origin[result] = node
+            results.append(result)
+        return replace(
+            item.stmt,
+            cond=substitute(item.stmt.cond, self.renamed),
+            then=blocks[0],
+            orelse=blocks[1],
+            results=(*(item.stmt.results[i] for i in kept), *results),
+        )
+
+    # --- tiles ---------------------------------------------------------------------------------
+
+    def _ensure(self, wanted: int) -> None:
+        """Emit the tile of a class and whatever it is made of, if it is not there yet."""
+        stack = [(wanted, self.graph.classes[wanted].name)]
+        while stack:
+            cls, name = stack[-1]
+            if cls in self.tiles:
+                stack.pop()
+                continue
+            node = self.choice[cls]
+            if node.op in ("looped", "merged", "carried"):
+                raise InternalError(f"'{name}' is used before the {node.op} value exists")
+            missing = [child for child in node.children if child not in self.tiles]
+            if missing:
+                stack.extend(
+                    (child, self.graph.classes[child].name or name) for child in reversed(missing)
+                )
+                continue
+            stack.pop()
+            self._emit_node(cls, node, self.graph.classes[cls].name or name)
+
+    def _emit_node(self, cls: int, node: TileNode, name: str) -> None:
+        if node.recipe is None:
+            self.tiles[cls] = self.tiles[node.children[0]]
+            return
+        block = self.blocks[self.graph.classes[cls].region]
+        made: dict[Var, Expr] = {}
+        var = None
+        for step in node.recipe.steps:
+            role = step.role
+            label = self.names.unique("tmp_tile") if role == "tmp" else self.names.fresh(name, role)
+            var = Var(label, step.call.type)
+            block.append(Assign(var, self._substituted(step.call, node, made)))
+            made[step.var] = var
+            self.origin[var] = node
+        assert var is not None
+        self.tiles[cls] = var
+
+    def _substituted(
+        self, call: Call, node: TileNode, made: Mapping[Var, Expr] | None = None
+    ) -> Call:
+        mapping: dict[Var, Expr] = {**self.renamed, **(made or {})}
+        for child in node.children:
+            mapping[self._stand_in(child)] = self.tiles[child]
+        result = substitute(call, mapping)
+        assert isinstance(result, Call)
+        return result
+
+    def _stand_in(self, cls: int) -> Var:
+        var = self.graph.classes[cls].var
+        assert var is not None
+        return var
+
+
+def emit_function(
+    function: Function, skeleton: Skeleton, graph: TileGraph, choice: Mapping[int, TileNode]
+) -> Emitted:
+    """The lowered function.
+
+    Args:
+        choice: class of the tile graph -> its selected node.
+    """
+    return Emitter(function, graph, choice).emit(skeleton)

@@ -1,0 +1,173 @@
+"""One InCore function from tensors to tiles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pypto_egg.account import Account
+from pypto_egg.diagnose import check_feasible
+from pypto_egg.egraph.load import Loaded, load_function
+from pypto_egg.egraph.saturate import Limits, RuleGroup, session
+from pypto_egg.egraph.snapshot import Snapshot
+from pypto_egg.egraph.tilegraph import TileGraph, tile_graph
+from pypto_egg.emit.emit import Emitted, emit_function
+from pypto_egg.emit.liveness import Peak, peaks
+from pypto_egg.errors import CapacityError, LoweringError
+from pypto_egg.extract.cost.model import ZERO, CostModel
+from pypto_egg.extract.problem import Constraint
+from pypto_egg.extract.registry import extract
+from pypto_egg.extract.result import Selection
+from pypto_egg.ir.enums import Mem
+from pypto_egg.ir.expr import Call
+from pypto_egg.ir.program import Function, Program
+from pypto_egg.ir.visit import expressions_of, subexpressions, walk
+from pypto_egg.lowering import FunctionReport
+from pypto_egg.ops.registry import lookup
+from pypto_egg.price import Priced, price
+from pypto_egg.target.target import Target
+
+# Each round forbids one set of tiles that do not fit together; more rounds than this means that
+# the limits and the alternatives are at odds in a way that further cuts will not settle.
+CAPACITY_ROUNDS = 64
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a lowering is asked for; see `optimize`."""
+
+    target: Target
+    model: CostModel
+    extractor: str
+    groups: tuple[RuleGroup, ...]
+    limits: Limits
+    alternatives: bool
+    deadline_seconds: float | None
+
+
+def has_tensor_work(function: Function) -> bool:
+    """Whether the function holds an operator on tensors that lowering turns into tiles."""
+    for stmt in walk(function.body):
+        for expr in expressions_of(stmt):
+            for part in subexpressions(expr):
+                decl = lookup(part.op) if isinstance(part, Call) else None
+                if decl is not None and decl.namespace == "tensor":
+                    return True
+    return False
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    started = time.perf_counter()
+    yield
+    seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - started
+
+
+def lower_function(
+    function: Function, source: Program, chosen: Options
+) -> tuple[Emitted, FunctionReport]:
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "load"):
+        more = chosen.alternatives
+        loaded = load_function(function, source, hoist=more, duplicate=more)
+    with session(chosen.target, chosen.groups) as egraph:
+        with _timed(seconds, "register"):
+            egraph.register(loaded.actions)
+        with _timed(seconds, "saturate"):
+            saturation = egraph.saturate(chosen.limits)
+        with _timed(seconds, "snapshot"):
+            snapshot = Snapshot(egraph.egraph)
+    with _timed(seconds, "type"):
+        graph = tile_graph(snapshot, loaded)
+    with _timed(seconds, "price"):
+        priced = price(graph, loaded.skeleton, chosen.model, chosen.target)
+    check_feasible(function, graph, saturation, chosen.target)
+    emitted, selection, used = _fitting(function, loaded, graph, priced, chosen, seconds)
+    cost = ZERO
+    for node in selection.choice.values():
+        cost = cost + priced.vectors[node]
+    report = FunctionReport(
+        function.name, cost, len(graph.classes), len(priced.nodes), saturation, selection.status,
+        selection.bound, seconds, {space.value: peak.size_bytes for space, peak in used.items()},
+        Account(graph, priced, selection, function),
+    )  # fmt: skip
+    return emitted, report
+
+
+def _fitting(
+    function: Function,
+    loaded: Loaded,
+    graph: TileGraph,
+    priced: Priced,
+    chosen: Options,
+    seconds: dict[str, float],
+) -> tuple[Emitted, Selection, dict[Mem, Peak]]:
+    """The cheapest selection whose buffers fit on chip.
+
+    Capacity is a matter of live ranges, which are known once a selection is emitted; each set of
+    tiles that turns out not to fit becomes a limit on the next extraction.
+    """
+    cuts: list[Constraint] = []
+    for _ in range(CAPACITY_ROUNDS):
+        with _timed(seconds, "extract"):
+            method = "exact" if cuts else chosen.extractor
+            selection = extract(
+                priced.problem, method, deadline_seconds=chosen.deadline_seconds, constraints=cuts
+            )
+        if not selection.found:
+            raise _does_not_fit(function, selection, cuts)
+        with _timed(seconds, "emit"):
+            choice = {cls: priced.nodes[node] for cls, node in selection.choice.items()}
+            emitted = emit_function(function, loaded.skeleton, graph, choice)
+            used = peaks(emitted.function)
+        new = _cuts(function, emitted, used, priced, chosen.target)
+        if not new:
+            return emitted, selection, used
+        cuts.extend(new)
+    raise CapacityError(
+        f"function '{function.name}': no fitting choice among {CAPACITY_ROUNDS} tried",
+        span=function.span,
+        hint="use smaller tiles, or split the function",
+    )
+
+
+def _cuts(
+    function: Function, emitted: Emitted, used: dict[Mem, Peak], priced: Priced, target: Target
+) -> list[Constraint]:
+    """Limits that rule out the sets of tiles that overfill a memory space."""
+    position = {id(node): i for i, node in enumerate(priced.nodes)}
+    cuts = []
+    for space, peak in used.items():
+        limit = target.capacity_bytes(space)
+        if peak.size_bytes <= limit:
+            continue
+        weights: dict[int, float] = {}
+        fixed = 0.0
+        for buffer in peak.buffers:
+            node = emitted.origin.get(buffer.var)
+            if node is None:
+                fixed += buffer.size_bytes
+                continue
+            weights[position[id(node)]] = weights.get(position[id(node)], 0) + buffer.size_bytes
+        names = ", ".join(
+            f"{buffer.var.name} ({buffer.size_bytes} bytes)" for buffer in peak.buffers
+        )
+        label = (
+            f"{space.value} of function '{function.name}': {peak.size_bytes} bytes needed at "
+            f"once, {limit} available: {names}"
+        )
+        cuts.append(Constraint(label, weights, limit - fixed))
+    return cuts
+
+
+def _does_not_fit(
+    function: Function, selection: Selection, cuts: list[Constraint]
+) -> LoweringError:
+    named = selection.conflict or tuple(cut.name for cut in cuts)
+    return CapacityError(
+        "no choice of lowerings fits on chip: " + "; ".join(named),
+        span=function.span,
+        hint="use smaller tiles: slice the operands in a loop, or split the function",
+    )

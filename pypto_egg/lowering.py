@@ -1,0 +1,135 @@
+"""The result of lowering a program: the tile program, what it costs, and why it is this one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pypto_egg.extract.cost.model import ZERO, CostVector
+from pypto_egg.ir.program import Program
+from pypto_egg.text import print_program
+
+if TYPE_CHECKING:
+    from pypto_egg.account import Account
+    from pypto_egg.egraph.saturate import Saturation
+    from pypto_egg.interp import Comparison
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way of making a value.
+
+    Args:
+        what: the tile call, or the control flow, in PyPTO's words.
+        cost: cycles of this step alone, for each pipe, trip counts included.
+        total: cycles of the whole kernel if this option is taken and everything else is chosen
+            anew; None where that was not worked out or no kernel exists.
+        status: "chosen", "dearer", "equal", or "illegal".
+        why: what speaks against it.
+    """
+
+    what: str
+    cost: CostVector
+    total: float | None
+    status: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A value that could be made in more than one way, and what became of each way."""
+
+    value: str
+    function: str
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True)
+class FunctionReport:
+    """What happened to one InCore function.
+
+    Args:
+        cost: busy cycles for each pipe.
+        seconds: stage name -> wall time.
+        peak_bytes: memory space -> bytes in use at the worst place.
+    """
+
+    name: str
+    cost: CostVector
+    classes: int
+    nodes: int
+    saturation: Saturation
+    extraction: str
+    bound: float
+    seconds: dict[str, float]
+    peak_bytes: dict[str, int]
+    account: Account = field(repr=False)
+
+    @cached_property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What could have been made otherwise, worked out when it is first asked for."""
+        from pypto_egg.report.decisions import decisions
+
+        return decisions(self.account)
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """A lowered program and the account of it.
+
+    Args:
+        program: the tile program.
+        source: the tensor program.
+        functions: one report for each InCore function that was lowered.
+        baseline: the reference lowering of the same program; None for the reference itself and
+            where the reference refuses the program (`baseline_refused` says why).
+        verified: True if both programs were executed and agreed, False if they were not executed.
+    """
+
+    program: Program
+    source: Program
+    target: str
+    cost_model: str
+    functions: tuple[FunctionReport, ...]
+    baseline: Lowering | None = None
+    baseline_refused: str = ""
+    verified: bool = False
+    verification: str = ""
+    comparison: Comparison | None = field(default=None, repr=False)
+
+    @cached_property
+    def text(self) -> str:
+        """The tile program in PyPTO's Python syntax."""
+        return print_program(self.program)
+
+    @property
+    def cost(self) -> CostVector:
+        """Busy cycles for each pipe, summed over the lowered functions, one run of each."""
+        total = ZERO
+        for report in self.functions:
+            total = total + report.cost
+        return total
+
+    @property
+    def alternatives(self) -> tuple[Decision, ...]:
+        """Every decision, with the cost of each way and why it lost or was illegal."""
+        return tuple(d for report in self.functions for d in report.decisions)
+
+    def explain(self) -> str:
+        """The account of the choices as plain text."""
+        from pypto_egg.report.explain import explain
+
+        return explain(self)
+
+    def to_json(self) -> str:
+        """The result as JSON: program text, costs, decisions, statistics."""
+        from pypto_egg.report.record import record
+
+        return json.dumps(record(self), indent=2)
+
+    def save(self, path: str | Path) -> None:
+        """Write the tile program's text to a file."""
+        Path(path).write_text(self.text, encoding="utf-8")

@@ -1,0 +1,194 @@
+"""`optimize` and `lower`: the stages in order, each followed by its check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from pypto_egg.analysis.directions import upgraded_directions
+from pypto_egg.analysis.effects import check_store_paths
+from pypto_egg.egraph.saturate import Limits, RuleGroup
+from pypto_egg.emit.callers import update_callers
+from pypto_egg.errors import LoweringError, OptionError, VerificationError
+from pypto_egg.extract.cost.model import CostModel
+from pypto_egg.extract.cost.model import cost_model as find_cost_model
+from pypto_egg.extract.registry import extractor as find_extractor
+from pypto_egg.ir.enums import FunctionType
+from pypto_egg.ir.program import Function, Param, Program
+from pypto_egg.lower_function import Options, has_tensor_work, lower_function
+from pypto_egg.lowering import FunctionReport, Lowering
+from pypto_egg.rulesets.catalogue import ALTERNATIVES, LOWERING, OPT_IN, without
+from pypto_egg.target.target import Target, load_target
+from pypto_egg.text import parse, parse_file
+from pypto_egg.verify import verify_program
+
+Verify = bool | Literal["auto"]
+
+# Programs whose execution takes more scalar operations than this are not run by verify="auto":
+# about a second of numpy.
+AUTO_VERIFY_WORK = 200_000_000
+
+
+def optimize(
+    program: Program | str | Path,
+    *,
+    target: str | Target = "a2a3",
+    cost_model: str | CostModel = "mte2_mad",
+    extractor: str = "exact",
+    rules: Sequence[RuleGroup] = (),
+    without_rules: Sequence[str] = (),
+    allow_reassociation: bool = False,
+    limits: Limits | None = None,
+    deadline_seconds: float | None = None,
+    verify: Verify = "auto",
+) -> Lowering:
+    """The cheapest lowering of a program's InCore functions that the rules can find.
+
+    Args:
+        program: a Program, PyPTO text, or the path of a file with PyPTO text.
+        target: "a2a3", "a5" or a Target.
+        cost_model: a registered name, or an instance of one's own CostModel.
+        extractor: "exact", "dag" or "tree".
+        rules: further rulesets beside our own.
+        without_rules: names of our rulesets to leave out.
+        allow_reassociation: also use algebra that changes rounding.
+        limits: bounds on saturation.
+        deadline_seconds: for each extraction; the best found so far is taken then.
+        verify: True executes both programs and compares them, False does not, "auto" does where
+            their work is small. The result says whether it was done.
+
+    Raises:
+        PyptoEggError: bad input, no legal lowering, or no choice that fits on chip; the
+            subclass and its code say which.
+        VerificationError: the two programs computed different values.
+    """
+    groups = without((*LOWERING, *ALTERNATIVES), without_rules)
+    if allow_reassociation:
+        groups = (*groups, *OPT_IN)
+    chosen = _options(
+        target, cost_model, extractor, (*groups, *rules), limits, True, deadline_seconds
+    )
+    source = _read(program)
+    result = _lower_program(source, chosen)
+    baseline, refused = _baseline(source, chosen)
+    if baseline is not None and baseline.cost.total < result.cost.total:
+        # Saturation stopped early: what the reference finds is still ours to return.
+        result = replace(baseline, baseline=None)
+    result = replace(result, baseline=baseline, baseline_refused=refused)
+    return _verified(result, verify)
+
+
+def lower(
+    program: Program | str | Path,
+    *,
+    target: str | Target = "a2a3",
+    cost_model: str | CostModel = "mte2_mad",
+    limits: Limits | None = None,
+    verify: Verify = "auto",
+) -> Lowering:
+    """The reference lowering: what the ConvertTensorToTileOps document says, by the same engine.
+
+    Arguments and exceptions are those of `optimize`.
+    """
+    chosen = _options(target, cost_model, "exact", LOWERING, limits, False, None)
+    return _verified(_lower_program(_read(program), chosen), verify)
+
+
+def _options(
+    target: str | Target,
+    model: str | CostModel,
+    extractor_name: str,
+    groups: Sequence[RuleGroup],
+    limits: Limits | None,
+    alternatives: bool,
+    deadline_seconds: float | None,
+) -> Options:
+    find_extractor(extractor_name)
+    return Options(
+        load_target(target) if isinstance(target, str) else target,
+        find_cost_model(model),
+        extractor_name,
+        tuple(groups),
+        limits or Limits(),
+        alternatives,
+        deadline_seconds,
+    )
+
+
+def _read(program: Program | str | Path) -> Program:
+    """The program; a string with a line break is text, another one is a path."""
+    if isinstance(program, Program):
+        return program
+    if isinstance(program, Path):
+        return parse_file(program)
+    if isinstance(program, str):
+        return parse(program) if "\n" in program else parse_file(Path(program))
+    raise OptionError(f"a program is a Program, text or a path, not {type(program).__name__}")
+
+
+def _baseline(source: Program, chosen: Options) -> tuple[Lowering | None, str]:
+    reference = replace(chosen, groups=LOWERING, alternatives=False, extractor="exact")
+    try:
+        return _lower_program(source, reference), ""
+    except LoweringError as error:
+        return None, f"{error.code}: {error.message}"
+
+
+def _lower_program(source: Program, chosen: Options) -> Lowering:
+    verify_program(source, stage="tensor")
+    functions: list[Function] = []
+    reports: list[FunctionReport] = []
+    gained: dict[str, tuple[Param, ...]] = {}
+    for function in source.functions:
+        if function.type is not FunctionType.InCore or not has_tensor_work(function):
+            functions.append(function)
+            continue
+        check_store_paths(function, source)
+        emitted, report = lower_function(function, source, chosen)
+        functions.append(emitted.function)
+        reports.append(report)
+        gained[function.name] = emitted.outputs
+    lowered = update_callers(source.with_functions(tuple(functions)), gained)
+    lowered = _with_directions(lowered)
+    verify_program(lowered, stage="tile")
+    return Lowering(lowered, source, chosen.target.name, chosen.model.name, tuple(reports))
+
+
+def _with_directions(program: Program) -> Program:
+    """Parameters of device functions that are written say so (C-044..C-053)."""
+    functions = []
+    for function in program.functions:
+        if function.type is FunctionType.InCore:
+            directions = upgraded_directions(function, program)
+            params = tuple(
+                replace(param, direction=direction)
+                for param, direction in zip(function.params, directions, strict=True)
+            )
+            function = replace(function, params=params)
+        functions.append(function)
+    return program.with_functions(tuple(functions))
+
+
+def _verified(result: Lowering, verify: Verify) -> Lowering:
+    """The result after both programs were executed on random data, if that was asked for."""
+    from pypto_egg.interp import compare, random_inputs, work
+    from pypto_egg.interp.run import entry_function
+
+    if verify not in (True, False, "auto"):
+        raise OptionError(f"verify is True, False or 'auto', not {verify!r}")
+    if verify is False:
+        return replace(result, verification="not asked for")
+    effort = work(result.source) + work(result.program)
+    if verify == "auto" and effort > AUTO_VERIFY_WORK:
+        return replace(result, verification=f"left out: about {effort:.1e} operations")
+    entry = entry_function(result.source)
+    inputs = random_inputs(entry)
+    comparison = compare(result.source, result.program, inputs, function=entry.name)
+    if not comparison.equal:
+        raise VerificationError(
+            f"the tile program of '{entry.name}' does not compute what the tensor program does: "
+            f"{comparison.where}"
+        )
+    return replace(result, verified=True, verification="executed", comparison=comparison)

@@ -1,0 +1,85 @@
+"""A tile graph with prices: the extraction problem of one function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pypto_egg.egraph.recipes import Recipe
+from pypto_egg.egraph.skeleton import Skeleton
+from pypto_egg.egraph.tilegraph import TileGraph, TileNode
+from pypto_egg.emit.liveness import tile_bytes
+from pypto_egg.errors import UnsupportedDTypeError
+from pypto_egg.extract.cost.model import PIPES, ZERO, CostModel, CostVector, OpInstance
+from pypto_egg.extract.problem import Problem
+from pypto_egg.ir.types import TileType
+from pypto_egg.target.target import Target
+
+
+# Between lowerings of equal cost the one that takes less memory is chosen: a byte of a tile weighs
+# this many cycles, far below anything that a cost model can tell apart.
+TIE_CYCLES_PER_BYTE = 1e-7
+
+
+@dataclass(frozen=True)
+class Priced:
+    """The extraction problem, and the tile graph's nodes in the problem's order.
+
+    Args:
+        nodes: position in the problem -> node.
+        vectors: position -> cost in cycles for each pipe, trip counts included.
+    """
+
+    problem: Problem
+    nodes: tuple[TileNode, ...]
+    vectors: tuple[CostVector, ...]
+
+
+def price(graph: TileGraph, skeleton: Skeleton, model: CostModel, target: Target) -> Priced:
+    """The problem of choosing a node for each class at the least serial cost (cycles)."""
+    nodes: list[TileNode] = []
+    vectors: list[CostVector] = []
+    for cls in graph.classes:
+        times = skeleton.multiplicity.get(cls.region, 1)
+        for node in cls.nodes:
+            try:
+                cost = recipe_cost(node.recipe, model, target) if node.recipe else ZERO
+            except UnsupportedDTypeError as error:
+                graph.refused.append((cls.name, node.op, error.message))
+                continue
+            nodes.append(node)
+            vectors.append(cost * times)
+    ties = np.array([_made_bytes(node) for node in nodes]) * TIE_CYCLES_PER_BYTE
+    table = np.array([[getattr(v, pipe) for pipe in PIPES] for v in vectors], dtype=np.float64)
+    problem = Problem(
+        node_class=[node.cls for node in nodes],
+        node_children=[node.children for node in nodes],
+        node_requires=[node.requires for node in nodes],
+        node_cost=table.sum(axis=1) + ties,
+        roots=[graph.roots[key] for key in sorted(graph.roots)],
+        node_op=[node.op for node in nodes],
+        class_name=[f"{i}:{cls.name}" for i, cls in enumerate(graph.classes)],
+        node_vector=table,
+        pipes=PIPES,
+    )
+    return Priced(problem, tuple(nodes), tuple(vectors))
+
+
+def _made_bytes(node: TileNode) -> int:
+    """Bytes of the tiles that a node's calls make."""
+    steps = node.recipe.steps if node.recipe is not None else ()
+    types = (step.call.type for step in steps)
+    return sum(tile_bytes(type_) for type_ in types if isinstance(type_, TileType))
+
+
+def recipe_cost(recipe: Recipe, model: CostModel, target: Target) -> CostVector:
+    """The cycles of all calls of a recipe."""
+    total = ZERO
+    for step in recipe.steps:
+        call = step.call
+        operands = tuple(arg.type for arg in call.args)
+        total = total + model.price(
+            OpInstance(call.op, operands, dict(call.kwargs), call.type), target
+        )
+    return total
