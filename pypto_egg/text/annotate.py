@@ -132,7 +132,7 @@ def _merged(reader: Reader, annotation: ast.expr, spelled: Type, value: Expr, na
             return _merged_tensor(spelled, inferred)
         case TileType(), TileType():
             return _merged_tile(spelled, inferred)
-        case ScalarType() | TupleType(), _:
+        case ((ScalarType() | TupleType() | HandleType()), _):
             return spelled
     return inferred
 

@@ -76,10 +76,9 @@ def resolve(reader: Reader, node: ast.Call, path: tuple[str, ...], arguments: Ar
     if decl is None:
         return _unknown(reader, node, path, arguments)
     given, options = operands.bind(reader, node, decl, arguments)
-    if decl.name == "tile.load" and "valid_shapes" not in given and "shapes" in given:
-        given["valid_shapes"] = given["shapes"]
+    defaulted = _whole_window(decl, given)
     kwargs = operands.read_kwargs(reader, decl, options)
-    if path == ("load",):
+    if path == ("load",) or defaulted:
         kwargs.setdefault("target_memory", Mem.Vec)
     args = operands.read_operands(reader, node, decl, given, kwargs, arguments)
     if name in ("tile.aiv_shard", "tile.aic_gather", "tensor.aiv_shard", "tensor.aic_gather"):
@@ -90,6 +89,17 @@ def resolve(reader: Reader, node: ast.Call, path: tuple[str, ...], arguments: Ar
         decl.name, args, declared, attrs=arguments.attrs, span=reader.span(node)
     )
     return replace(call, kwargs=(*call.kwargs, *extra.items())) if extra else call
+
+
+def _whole_window(decl: registry.OpDecl, given: dict[str, ast.expr]) -> bool:
+    """Whether a load names no valid part, so that the whole window is; adds that operand.
+
+    Only the DSL leaves it out; its wrapper then also loads into Vec unless told otherwise.
+    """
+    if decl.name != "tile.load" or "valid_shapes" in given or "shapes" not in given:
+        return False
+    given["valid_shapes"] = given["shapes"]
+    return True
 
 
 def _open_keywords(

@@ -66,7 +66,7 @@ def read_with(reader: Reader, node: ast.With, out: list[Stmt], last: bool) -> Bl
     if region_kind == "scope" and not kwargs and reader.auto_scope:
         raise reader.fault(
             call,
-            "an AUTO pl.scope() in a function that places its scopes itself",
+            "an AUTO pl.scope() in a function whose scopes PyPTO places itself",
             "set auto_scope=False on the function, or use pl.scope(mode=pl.ScopeMode.MANUAL)",
         )
     task = _task(reader, region_kind, item.optional_vars)

@@ -46,10 +46,13 @@ def _read_stmt(reader: Reader, node: ast.stmt, out: list[Stmt], last: bool) -> B
     if is_vacuous(reader, node):
         return _NOTHING
     header_line = _header_line(node)
-    comments = reader.program.positions.take_comments(header_line, node.col_offset)
+    found = reader.program.positions.take_comments(header_line, node.col_offset)
+    comments, reader.comments = (*reader.comments, *found), ()
     start = len(out)
     end = _read_kind(reader, node, out, last)
-    if comments and len(out) > start:
+    if len(out) == start:
+        reader.comments = comments
+    elif comments:
         out[start] = with_comments(out[start], comments)
     return end
 

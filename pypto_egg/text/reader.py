@@ -81,6 +81,7 @@ class Reader:
     strict_ssa: bool = False
     auto_scope: bool = True
     depth: int = 0
+    comments: tuple[str, ...] = ()  # of statements that left nothing behind
     loops: list[str] = field(default_factory=list)
     splits: list[SplitMode] = field(default_factory=list)
 
