@@ -14,6 +14,7 @@ from pypto_egg.errors import UnsupportedDTypeError
 from pypto_egg.extract.cost.model import PIPES, ZERO, CostModel, CostVector, OpInstance
 from pypto_egg.extract.problem import Problem
 from pypto_egg.ir.types import TileType
+from pypto_egg.ops.registry import lookup
 from pypto_egg.target.target import Target
 
 
@@ -67,10 +68,15 @@ def price(graph: TileGraph, skeleton: Skeleton, model: CostModel, target: Target
 
 
 def _made_bytes(node: TileNode) -> int:
-    """Bytes of the tiles that a node's calls make."""
-    steps = node.recipe.steps if node.recipe is not None else ()
-    types = (step.call.type for step in steps)
-    return sum(tile_bytes(type_) for type_ in types if isinstance(type_, TileType))
+    """Bytes of the tiles that a node's calls make, views left out; a GM view counts as one."""
+    total = 0
+    for step in node.recipe.steps if node.recipe is not None else ():
+        decl = lookup(step.call.op)
+        if not isinstance(step.call.type, TileType):
+            total += 1
+        elif decl is not None and not decl.inherits_memory and decl.reuses_input is None:
+            total += tile_bytes(step.call.type)
+    return total
 
 
 def recipe_cost(recipe: Recipe, model: CostModel, target: Target) -> CostVector:

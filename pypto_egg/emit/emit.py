@@ -31,6 +31,7 @@ from pypto_egg.ir.enums import Direction
 from pypto_egg.ir.expr import Call, Expr, Var
 from pypto_egg.ir.program import Function, Param
 from pypto_egg.ir.stmt import Assign, Block, Eval, Return, Stmt, Yield
+from pypto_egg.ir.types import TensorType
 from pypto_egg.ir.visit import definitions, substitute, substitute_block
 from pypto_egg.ops.registry import lookup
 
@@ -64,7 +65,7 @@ class Emitter:
     origin: dict[Var, TileNode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.names = Names(var.name for var in definitions(self.function))
+        self.names = Names(_kept_names(self.function))
         self._carries: dict[int, list[int]] = {}
         for cls, node in sorted(self.choice.items(), key=lambda pair: pair[0]):
             if node.op in ("looped", "merged"):
@@ -288,6 +289,13 @@ class Emitter:
         var = self.graph.classes[cls].var
         assert var is not None
         return var
+
+
+def _kept_names(function: Function) -> list[str]:
+    """Names that stay: parameters, scalars, and whatever else does not become a tile."""
+    kept = [param.var.name for param in function.params]
+    kept += [v.name for v in definitions(function) if not isinstance(v.type, TensorType)]
+    return kept
 
 
 def emit_function(
