@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pypto_egg.errors import InterpretError
-from pypto_egg.interp.layout import TileOrder, matrix_form, order_of
+from pypto_egg.interp.layout import TileOrder, is_blocked_nz, matrix_form, order_of
 from pypto_egg.interp.numbers import wrap
 from pypto_egg.interp.scalars import is_known
-from pypto_egg.interp.values import Shape, TensorValue, TileValue, Value, new_tile
+from pypto_egg.interp.values import Shape, TensorValue, TileValue, Value, blocked, new_tile
+from pypto_egg.ir.enums import TensorLayout
 from pypto_egg.ir.expr import Expr, Var
 from pypto_egg.ir.types import ScalarType, TensorType, TileType, TupleType, Type
 
@@ -120,3 +121,20 @@ def _tile(value: Value, kind: TileType, name: str, dims: Dims) -> TileValue:
 def _same_bytes(a: TileOrder, b: TileOrder, shape: Shape) -> bool:
     """A single row or column has one order unless it is boxed."""
     return not a.boxed and not b.boxed and 1 in matrix_form(shape)
+
+
+def as_declared(kind: Type, arg: Value) -> Value:
+    """An argument of logical NZ shape in the blocked shape that a parameter declares (N-133)."""
+    if not isinstance(kind, TensorType) or not isinstance(arg, TensorValue):
+        return arg
+    if declares_blocked(kind) and arg.layout is TensorLayout.NZ and len(arg.shape) != 5:
+        return blocked(arg)
+    return arg
+
+
+def declares_blocked(kind: Type) -> bool:
+    """True for the type of an NZ tensor in its physical rank-5 form."""
+    if not isinstance(kind, TensorType) or kind.layout is not TensorLayout.NZ:
+        return False
+    tail = tuple(dim if isinstance(dim, int) else -1 for dim in kind.shape)
+    return is_blocked_nz(tail, kind.dtype)

@@ -180,6 +180,13 @@ def is_blocked_nz(shape: tuple[int, ...], dtype: DType) -> bool:
     return len(shape) == 5 and shape[-2:] == (FRACTAL_ROWS, line_elems(dtype))
 
 
+def blocked_nz_shape(shape: tuple[int, ...], dtype: DType) -> tuple[int, ...]:
+    """The blocked form of a logical NZ shape; leading axes fold into the batch (N-006, N-120)."""
+    c0 = line_elems(dtype)
+    rows, cols = shape[-2:]
+    return (prod(shape[:-2]), cols // c0, rows // FRACTAL_ROWS, FRACTAL_ROWS, c0)
+
+
 def nz_axes(shape: tuple[int, ...], dtype: DType) -> Axes:
     """Address summands of an NZ tensor, logical or already blocked (N-006 to N-013).
 

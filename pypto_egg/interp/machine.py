@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from pypto_egg.errors import InternalError, InterpretError
-from pypto_egg.interp.conform import Dims, conform
+from pypto_egg.interp.conform import Dims, as_declared, conform
 from pypto_egg.interp.scalars import dimension, evaluate
 from pypto_egg.interp.semantics import meaning_of
 from pypto_egg.interp.site import Launch, OpSite
@@ -129,7 +129,10 @@ class Frame:
         Raises:
             InterpretError: naming the parameter whose argument does not fit.
         """
-        pairs = list(zip(self.function.params, args, strict=True))
+        pairs = [
+            (param, as_declared(param.var.type, arg))
+            for param, arg in zip(self.function.params, args, strict=True)
+        ]
         for param, arg in pairs:
             if not isinstance(arg, TensorValue):
                 self.variables[param.var] = conform(arg, param.var.type, param.var.name, self.dims)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pypto_egg.errors import InterpretError
-from pypto_egg.interp.layout import strided_axes
+from pypto_egg.interp.conform import declares_blocked
+from pypto_egg.interp.layout import blocked_nz_shape, is_blocked_nz, strided_axes
 from pypto_egg.interp.machine import Frame, Machine
 from pypto_egg.interp.memory import Region, poisoned_buffer
 from pypto_egg.interp.numbers import wrap
@@ -138,7 +139,7 @@ def _arguments(entry: Function, machine: Machine, inputs: Mapping[str, Input]) -
             frame.variables[param.var] = _scalar(inputs[name], kind, name)
         elif isinstance(kind, TensorType):
             given[name] = _checked_array(inputs[name], kind, name)
-            frame.bind_symbols(param.var, given[name].shape)
+            frame.bind_symbols(param.var, _declared_shape(kind, given[name]))
         else:
             raise InterpretError(f"parameter '{name}' is neither a tensor nor a scalar")
     return tuple(_argument(frame, param, given) for param in entry.params)
@@ -153,16 +154,28 @@ def _argument(frame: Frame, param: Param, given: Mapping[str, np.ndarray]) -> Va
         if name not in given:
             raise InterpretError(f"the extents of the Out parameter '{name}' are not known")
         shape = given[name].shape
-    tensor = _storage(frame, kind, shape, name)
-    if name in given:
-        if given[name].shape != shape:
-            raise InterpretError(
-                f"parameter '{name}' has shape {list(shape)}, its input has shape "
-                f"{list(given[name].shape)}"
-            )
-        tensor.region.write(given[name])
-        tensor.region.buffer.written = False
+    if name not in given:
+        return _storage(frame, kind, shape, name)
+    if _declared_shape(kind, given[name]) != shape:
+        raise InterpretError(
+            f"parameter '{name}' has shape {list(shape)}, its input has shape "
+            f"{list(given[name].shape)}"
+        )
+    tensor = _storage(frame, kind, given[name].shape, name)
+    tensor.region.write(given[name])
+    tensor.region.buffer.written = False
     return tensor
+
+
+def _declared_shape(kind: TensorType, array: np.ndarray) -> tuple[int, ...]:
+    """The shape that an input has in its parameter's terms.
+
+    Callers give NZ tensors in their logical shape, also where the parameter is blocked (N-133).
+    """
+    logical = array.ndim >= 2 and not is_blocked_nz(array.shape, kind.dtype)
+    if declares_blocked(kind) and logical:
+        return blocked_nz_shape(array.shape, kind.dtype)
+    return array.shape
 
 
 def _storage(frame: Frame, kind: TensorType, shape: tuple[int, ...], name: str) -> TensorValue:

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pypto_egg.errors import InterpretError
 from pypto_egg.interp.layout import (
     TileOrder,
     accumulator_pitch,
+    blocked_nz_shape,
     dn_axes,
     nz_axes,
     packed_axes,
@@ -174,6 +176,23 @@ def new_tensor(
     buffer: Buffer = (undefined_buffer if undefined else poisoned_buffer)(count, dtype)
     region = Region(buffer, dtype, 0, tensor_axes(shape, dtype, layout))
     return TensorValue(region, shape if valid is None else valid, layout, in_gm)
+
+
+def blocked(tensor: TensorValue) -> TensorValue:
+    """An NZ tensor of logical shape under its blocked shape: the same bytes (N-134).
+
+    Raises:
+        InterpretError: the tensor is a window with gaps.
+    """
+    shape = blocked_nz_shape(tensor.shape, tensor.dtype)
+    region = tensor.region
+    last = region.first + sum(int(axis[-1] - axis[0]) for axis in region.axes if axis.size)
+    if last - region.first + 1 != region.size or tensor.valid != tensor.shape:
+        raise InterpretError(
+            f"a window of shape {list(tensor.shape)} of an NZ tensor has no blocked form"
+        )
+    dense = Region(region.buffer, region.dtype, region.first, packed_axes(shape))
+    return replace(tensor, region=dense, valid=shape)
 
 
 def tensor_from(values: np.ndarray, dtype: DType, valid: Shape | None = None) -> TensorValue:

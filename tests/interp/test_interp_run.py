@@ -7,14 +7,26 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 import pytest
-from interp_programs import VEC, Body, call_of, function, inout, kernel, out, params, tensor
+from interp_programs import (
+    MAT,
+    VEC,
+    Body,
+    call_of,
+    function,
+    inout,
+    kernel,
+    op,
+    out,
+    params,
+    tensor,
+)
 
 from pypto_egg.errors import InterpretError
 from pypto_egg.interp import compare, entry_function, random_inputs, run, work
 from pypto_egg.interp.compare import tolerance_of
 from pypto_egg.interp.work import longest_reduction
 from pypto_egg.ir.dtype import BF16, BOOL, FP16, FP32, INDEX, INT8, INT32, UINT8
-from pypto_egg.ir.enums import FunctionType
+from pypto_egg.ir.enums import FunctionType, TensorLayout
 from pypto_egg.ir.expr import BinOp, ConstInt, Var
 from pypto_egg.ir.program import Program
 from pypto_egg.ir.types import ScalarType
@@ -222,6 +234,48 @@ def test_a_stray_write_is_a_difference():
 def test_number_of_results_is_compared():
     double = kernel(params(x=KIND), lambda b, x: [b.op("tensor.neg", x), b.op("tensor.neg", x)])
     assert not compare(neg(), double, {"x": floats()}).equal
+
+
+def test_out_parameters_that_a_lowering_adds_to_the_entry_are_no_difference():
+    def lowered(b, x, o):
+        tile = b.op("tile.load", x, [0, 0], [8, 16], target_memory=VEC)
+        return b.op("tile.store", b.op("tile.neg", tile), [0, 0], o)
+
+    after = kernel(params(x=KIND, ret0__out=out(KIND)), lowered)
+    assert compare(neg(), after, {"x": floats()}).equal
+
+
+@pytest.mark.req("N-022", "N-023", "N-031", "N-133", "N-134")
+def test_blocked_nz_parameters_take_logical_arrays_and_give_them_back():
+    """A product with an NZ weight and an NZ output, before and after its types are blocked."""
+
+    def build(w_offset, w_window, o_offset, o_window):
+        def body(b, a, w, o):
+            left = b.op("tile.load", a, [0, 0], [64, 32], target_memory=MAT)
+            call = op("tile.load", w, w_offset, w_window, target_memory=MAT)
+            shaped = op("tile.create", [32, 16], dtype=FP32, target_memory=MAT).type
+            product = b.op("tile.matmul", left, b.let(replace(call, result_type=shaped)))
+            return b.op("tile.store", product, o_offset, o, *o_window)
+
+        return body
+
+    def program(w, o, *places):
+        nz = TensorLayout.NZ
+        types = params(a=tensor([64, 32], FP32), w=tensor(w, FP32, nz), o=out(tensor(o, FP32, nz)))
+        return kernel(types, build(*places))
+
+    logical = program([64, 32], [64, 32], [32, 16], [32, 16], [0, 16], [[64, 16]])
+    physical = program(
+        [1, 4, 4, 16, 8], [1, 4, 4, 16, 8],
+        [0, 2, 2, 0, 0], [1, 2, 2, 16, 8], [0, 2, 0, 0, 0], [[1, 2, 4, 16, 8]],
+    )  # fmt: skip
+    a, w = floats((64, 32)), floats((64, 32), 1)
+    expected = run(logical, {"a": a, "w": w}).params["o"]
+    assert np.allclose(expected[:, 16:], a @ w[32:, 16:], atol=1e-5)
+    assert np.isnan(expected[:, :16]).all()
+    verdict = compare(logical, physical, {"a": a, "w": w})
+    assert verdict.equal, str(verdict)
+    assert verdict.poison_before == verdict.poison_after == 2 * 64 * 16
 
 
 def product(dtype, k, rounded=None):
