@@ -82,13 +82,13 @@ def _decoration(
     given = _keywords(reader, call) if call is not None else {}
     kind = jit or given.get("type", FunctionType.Opaque)
     assert isinstance(kind, FunctionType)
-    level, role = IMPLIED_LEVEL_ROLE[kind]
-    for name, implied in (("level", level), ("role", role)):
-        explicit = given.get(name)
-        if implied is not None and explicit is not None and explicit != implied:
+    level, role = _level(given.get("level")), _role(given.get("role"))
+    implied_level, implied_role = IMPLIED_LEVEL_ROLE[kind]
+    for name, explicit, implied in (("level", level, implied_level), ("role", role, implied_role)):
+        if implied is not None and explicit not in (None, implied):
             raise reader.fault(
                 call or node,
-                f"{kind.value} functions have {name} {implied.value}, not {explicit.value}",  # type: ignore[attr-defined]
+                f"{kind.value} functions have {name} {implied.name}, not {explicit.name}",
                 f"drop {name}=",
             )
     attrs = given.get("attrs", ())
@@ -96,8 +96,8 @@ def _decoration(
     source = given.get("external_source")
     return Decoration(
         kind,
-        _level(given.get("level")) or level,
-        _role(given.get("role")) or role,
+        level or implied_level,
+        role or implied_role,
         bool(given.get("auto_scope", True)),
         source if isinstance(source, str) else None,
         bool(given.get("strict_ssa", strict_ssa)),

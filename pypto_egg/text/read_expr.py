@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from pypto_egg.ir.dtype import BOOL, INDEX, DType
+from pypto_egg.ir.dtype import BOOL, DType
 from pypto_egg.ir.expr import (
     BinOp,
     Cast,
@@ -19,12 +19,12 @@ from pypto_egg.ir.expr import (
     Expr,
     TupleExpr,
     UnOp,
-    Var,
     as_expr,
 )
 from pypto_egg.ir.types import ScalarType
 from pypto_egg.text import literals, read_call, read_subscript
 from pypto_egg.text.reader import Literal, Reader, closest, construct_name
+from pypto_egg.text.write_type import print_type
 
 BINARY: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -190,8 +190,6 @@ def _scalar_dtype(reader: Reader, node: ast.AST, op: str, value: Expr) -> DType:
     hint = None
     if op in ("+", "-", "*", "/"):
         hint = f"on tensors and tiles use pl.{_NAMED[op]}"
-    from pypto_egg.text.write_type import print_type
-
     raise reader.mismatch(node, f"'{op}' needs scalars, got {print_type(value.type)}", hint)
 
 
@@ -277,16 +275,5 @@ def read_index(reader: Reader, node: ast.expr) -> Expr:
     value = read_expr(reader, node)
     kind = value.type
     if not isinstance(kind, ScalarType) or not kind.dtype.is_int:
-        from pypto_egg.text.write_type import print_type
-
         raise reader.mismatch(node, f"an integer scalar is needed here, got {print_type(kind)}")
     return value
-
-
-def is_index(value: Expr) -> bool:
-    """Whether a value is an INDEX scalar other than a typed constant of another dtype."""
-    return value.type == ScalarType(INDEX)
-
-
-def is_variable(value: Expr) -> bool:
-    return isinstance(value, Var)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pypto_egg.ir.dtype import DTYPES, INDEX, TASK_ID, DType
 from pypto_egg.ir.enums import CompactMode, Mem, PadValue, TensorLayout, TileLayout
-from pypto_egg.ir.expr import BinOp, Expr, Var, as_dim, as_expr
+from pypto_egg.ir.expr import Expr, Var, as_dim, as_expr
 from pypto_egg.ir.types import (
     ArrayType,
     HandleType,
@@ -395,21 +395,6 @@ def _tuple(reader: Reader, node: ast.expr, items: list[ast.expr]) -> TupleType:
         if isinstance(entry, TupleType):
             raise reader.fault(item, "tuples cannot be nested")
     return TupleType(entries)
-
-
-def dims_in(value: Dim | None) -> list[Var]:
-    """The variables of a dimension, left to right."""
-    found: list[Var] = []
-    stack: list[object] = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Var):
-            found.append(item)
-        elif isinstance(item, BinOp):
-            stack += [item.rhs, item.lhs]
-        elif isinstance(item, Expr) and hasattr(item, "operand"):
-            stack.append(item.operand)
-    return found
 
 
 def is_dim_symbol(reader: Reader, var: Var) -> bool:

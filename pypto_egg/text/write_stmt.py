@@ -48,7 +48,8 @@ class BlockWriter:
 
     def _stmt(self, depth: int, stmt: Stmt, results: tuple[Var, ...]) -> None:
         for comment in stmt.comments:
-            self.line(depth, f"# {comment}".rstrip())
+            for line in comment.splitlines() or [""]:
+                self.line(depth, f"# {line.strip()}".rstrip())
         match stmt:
             case Assign():
                 target = self._defined(stmt.var)

@@ -57,7 +57,11 @@ def test_default_bounds_are_left_out(canonical: Text) -> None:
 
 
 def test_a_loop_carries_values(text: Text) -> None:
-    body = "for i, (p,) in pl.pipeline(0, 64, 16, stage=2, init_values=(x,)):\n    r = pl.yield_(p)\nreturn r"
+    body = (
+        "for i, (p,) in pl.pipeline(0, 64, 16, stage=2, init_values=(x,)):\n"
+        "    r = pl.yield_(p)\n"
+        "return r"
+    )
     loop, last = parse(text(body)).functions[0].body
     assert isinstance(loop, For)
     assert loop.kind is LoopKind.pipeline

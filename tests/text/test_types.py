@@ -1,4 +1,4 @@
-"""Types in every legal spelling, and the spelling that is printed (PyPTO language reference, 3-5)."""
+"""Types in every legal spelling, and how they print (PyPTO language reference, 3 to 5)."""
 
 from collections.abc import Callable
 
