@@ -12,7 +12,7 @@ from pypto_egg.interp.conform import Dims, as_declared, conform
 from pypto_egg.interp.scalars import dimension, evaluate
 from pypto_egg.interp.semantics import meaning_of
 from pypto_egg.interp.site import Launch, OpSite
-from pypto_egg.interp.values import TensorValue, Value
+from pypto_egg.interp.values import TensorValue, TileValue, Value
 from pypto_egg.ir.enums import FunctionType, LoopKind
 from pypto_egg.ir.expr import Call, Expr, FunctionCall, Submit, TupleExpr, TupleItem, Var
 from pypto_egg.ir.program import Function, Program
@@ -207,7 +207,14 @@ class Frame:
             site = OpSite(
                 call, args, self.dim, self.variables.__contains__, self.launch, for_effect
             )
-            return meaning(site)
+            try:
+                return meaning(site)
+            except (ValueError, IndexError) as error:
+                # Extents that only the run knows can contradict each other in many ways; numpy
+                # notices all of them.
+                shapes = [list(v.shape) for v in args if isinstance(v, TensorValue | TileValue)]
+                listed = ", ".join(map(str, shapes))
+                raise site.error(f"operands of shapes {listed} do not fit: {error}") from error
 
     def blocks(self, call: FunctionCall | Submit) -> int | None:
         """The launch width that a call or its callee states, or None."""

@@ -55,7 +55,12 @@ def run(program: Program, inputs: Mapping[str, Input], *, function: str | None =
     entry = entry_function(program, function)
     machine = Machine(program)
     args = _arguments(entry, machine, inputs)
-    values = machine.call(entry.name, args, Launch())
+    try:
+        values = machine.call(entry.name, args, Launch())
+    except RecursionError:
+        raise InterpretError(
+            f"'{entry.name}' nests loops, branches or calls too deeply to be run"
+        ) from None
     params = {
         param.var.name: arg.region.read()
         for param, arg in zip(entry.params, args, strict=True)

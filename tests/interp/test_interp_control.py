@@ -348,3 +348,24 @@ def test_long_programs_take_no_stack():
 
     got = run(kernel(params(x=tensor([1, 1], FP32)), build), {"x": np.zeros((1, 1), np.float32)})
     assert got.returns[0][0, 0] == 3000
+
+
+def test_branches_nested_without_end_are_an_error():
+    def build(b, x):
+        nested = ()
+        for _ in range(2000):
+            nested = (If(cond=is_equal(ConstInt(0), 0), then=nested),)
+        b.stmts.extend(nested)
+        return x
+
+    with pytest.raises(InterpretError, match="nests loops, branches or calls too deeply"):
+        run(kernel(params(x=KIND), build), {"x": floats()})
+
+
+def test_extents_that_contradict_at_run_time_are_an_error_with_the_shapes():
+    m, n = Var("M", SCALAR), Var("N", SCALAR)
+    types = params(x=tensor([m, 8], FP32), i=tensor([n, 8], INT32))
+    program = kernel(types, lambda b, x, i: b.op("tensor.gather", x, i, dim=-1))
+    inputs = {"x": floats((3, 8)), "i": np.zeros((5, 8), np.int32)}
+    with pytest.raises(InterpretError, match=r"shapes \[3, 8\], \[5, 8\] do not fit"):
+        run(program, inputs)
