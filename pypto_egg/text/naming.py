@@ -194,12 +194,15 @@ def _is_free(name: str, used: set[str]) -> bool:
 
 
 def _next_name(hint: str, used: set[str], suffixes: dict[str, int]) -> str:
-    """The first of `x, x_1, x_2, ...` that is not used."""
-    stem = hint if hint.isidentifier() else "v"
+    """The first of `x, x_1, x_2, ...` that is not used.
+
+    PyPTO reserves the double underscore (`base__role`), so the number goes to the base.
+    """
+    base, mark, role = (hint if hint.isidentifier() else "v").partition("__")
     while True:
         count = suffixes.get(hint, 0)
         suffixes[hint] = count + 1
-        name = f"{stem}_{count}" if count else stem
+        name = f"{base}_{count}{mark}{role}" if count else f"{base}{mark}{role}"
         if _is_free(name, used):
             return name
 

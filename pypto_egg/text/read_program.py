@@ -17,6 +17,7 @@ from pypto_egg.ir.stmt import Return, Stmt
 from pypto_egg.ir.types import ScalarType, Type
 from pypto_egg.source import Source, Span
 from pypto_egg.text import read_decorator, read_module, read_stmt, read_type, values
+from pypto_egg.text.naming import variables_of
 from pypto_egg.text.positions import Positions
 from pypto_egg.text.read_decorator import Decoration
 from pypto_egg.text.reader import ProgramScope, Reader, Signature, language_path
@@ -86,15 +87,20 @@ def _read_module(program: ProgramScope, tree: ast.Module) -> Program:
         result = bodies[text.signature.name]
         if not result.returns:
             program.derived_returns[result.name] = _returned_types(result.body)
-    _check_symbols(reader)
-    return Program(name, tuple(bodies[text.signature.name] for text in texts))
+    functions = tuple(bodies[text.signature.name] for text in texts)
+    _check_symbols(reader, functions)
+    return Program(name, functions)
 
 
-def _check_symbols(reader: Reader) -> None:
+def _check_symbols(reader: Reader, functions: tuple[Function, ...]) -> None:
     """Refuse a dynamic symbol that no type mentions: no argument could ever give its value."""
     program = reader.program
-    for symbol, span in program.in_bodies.items():
-        if symbol not in program.in_types:
+    unseen = {s: span for s, span in program.in_bodies.items() if s not in program.in_types}
+    if not unseen:
+        return
+    inferred = {var for function in functions for var in variables_of(function).in_types}
+    for symbol, span in unseen.items():
+        if symbol not in inferred:
             raise reader.fault(
                 span,
                 f"the dynamic symbol '{symbol.name}' is used, but is no dimension of any type",

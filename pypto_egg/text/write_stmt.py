@@ -99,6 +99,8 @@ class BlockWriter:
         return f"{', '.join(self.style.name(var) for var in results)} = {call}"
 
     def _for_header(self, stmt: For) -> str:
+        if stmt.kind is LoopKind.unroll and stmt.iter_args:
+            raise InternalError("a pl.unroll loop with carries has no spelling in the language")
         target = self.style.name(stmt.var)
         if stmt.iter_args:
             target += f", {self._tuple(stmt.iter_args)}"

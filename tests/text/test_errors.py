@@ -96,6 +96,7 @@ TYPES = [
     ("if n:\n    pass", 1, 12, "the condition is pl.Scalar[pl.INDEX]"),
     ("a = pl.add(2.0, x)", 1, 13, "pl.add: the scalar must be on the right"),
     ("a = pl.add(x, n)", 1, 13, "has dtype INDEX"),
+    ("a = pl.add(x, pl.load(x, [0, 0], [16, 64]))", 1, 13, "operand 'rhs' must be a tensor"),
     ("a = pl.exp(n)", 1, 13, "pl.exp needs a tensor or a tile operand"),
     ("a = pl.const(300, pl.INT8)", 1, 13, "300 is outside of INT8 (-128..127)"),
     ("a: pl.Tensor[[16, 32], pl.FP32] = pl.exp(x)", 1, 12,

@@ -27,7 +27,8 @@ TEXTS = [
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 STRAY = [
     "lambda x: x", "**", "-1", "1e999", "'s'", "None", "...", "[:]", "*a", "a if b else c", "yield",
-    "9" * 30, "a<b<c", "\\", "\t", "é", "{}", "()", "self", "pl.Mem.Vec", "pl.FP32", "pl", "\0", "#",
+    "9" * 30, "a<b<c", "\\", "\t", "é", "{}", "()", "self", "pl.Mem.Vec", "pl.FP32", "pl",
+    "\0", "#",
 ]  # fmt: skip
 EXPRESSIONS = [
     "x[0]", "x[1:2, :]", "-x", "not x", "x + 1", "1 < 2", "[1, 2]", "()", "None", "'abc'", "1.5",

@@ -47,6 +47,14 @@ def test_shared_names_are_numbered_in_order_and_unique_ones_kept() -> None:
     assert body_of(function)[3] == "return a_1"
 
 
+def test_numbers_go_to_the_base_of_a_name_with_a_role() -> None:
+    x, first, second = Var("x", T), Var("a__tile_v0", T), Var("a__tile_v0", T)
+    function = kernel(
+        Assign(first, exp(x)), Assign(second, exp(first)), Return((second,)), params=(x,)
+    )
+    assert body_of(function)[2] == "return a_1__tile_v0"
+
+
 def test_a_parameter_comes_before_a_definition() -> None:
     param, local = Var("o", T), Var("o", T)
     function = kernel(Assign(local, exp(param)), Return((local,)), params=(param,))

@@ -34,6 +34,12 @@ ROUND_TRIPS = [
     "return",
     "pl.system.bar_all()",
     f"a: {T} = x",
+    "buf: pl.Ptr = pl.tile.alloc(pl.Mem.Vec, 4096)\n"
+    "a: pl.Tile[[16, 64], pl.FP32, pl.MemRef(buf, n * 4, 4096, slots=2)[n], pl.Mem.Vec] = "
+    "pl.tile.load(x, [0, 0], [16, 64], [16, 64], target_memory=pl.Mem.Vec)",
+    "a: pl.Tensor[[4, 4, 64], pl.FP32] = pl.tensor.reshape(x, [4, 4, 64])\n"
+    "d: pl.Tile[[8, 64], pl.FP32, pl.Mem.Vec] = pl.tile.load(a, [n, 0, 0], [2, 4, 64], "
+    "[2, 4, 64], target_memory=pl.Mem.Vec)",
 ]
 
 

@@ -123,6 +123,15 @@ def test_symbols_are_shared_by_name_over_the_program() -> None:
     assert 'M = pl.dynamic("M")' in print_program(program)
 
 
+def test_a_symbol_may_be_used_as_a_value_if_a_type_mentions_it() -> None:
+    text = (
+        'M = pl.dynamic("M")\n@pl.function\ndef f():\n    a = pl.create_tensor([M, 64], pl.FP32)\n'
+    )
+    assert "a: pl.Tensor[[M, 64], pl.FP32] = pl.tensor.create([M, 64], " in print_program(
+        parse(text)
+    )
+
+
 def test_a_scalar_parameter_is_the_symbol_of_its_name() -> None:
     text = (
         "# pypto.program: P\nimport pypto.language as pl\n\n"
