@@ -220,7 +220,7 @@ def _min_max(reader: Reader, node: ast.Call, op: str) -> Expr | Literal:
 def _cast(reader: Reader, node: ast.Call) -> Expr:
     """`pl.cast` of a scalar, or the cast operator on a tensor or tile."""
     arguments = read_operator.Arguments(reader, node)
-    source = arguments.first()
+    source = node.args[0] if node.args else arguments.keywords.get("input")
     if source is None or not isinstance(as_expr(arguments.value(source)).type, ScalarType):
         return read_operator.resolve(reader, node, ("cast",), arguments)
     target = arguments.keywords.get("target_type")
@@ -229,7 +229,7 @@ def _cast(reader: Reader, node: ast.Call) -> Expr:
     if target is None:
         raise reader.fault(node, "pl.cast needs a target dtype: pl.cast(x, pl.FP32)")
     for name in arguments.keywords:
-        if name not in ("input", "target_type", "mode", "x"):
+        if name not in ("input", "target_type", "mode"):
             raise reader.fault(node, f"pl.cast of a scalar has no keyword '{name}'")
     dtype = read_type.read_dtype(reader, target)
     if dtype == DTYPES["TASK_ID"]:

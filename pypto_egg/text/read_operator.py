@@ -38,12 +38,6 @@ class Arguments:
     def positional(self) -> list[ast.expr]:
         return self.node.args
 
-    def first(self) -> ast.expr | None:
-        """The first argument, however it is passed."""
-        if self.positional:
-            return self.positional[0]
-        return next(iter(self.keywords.values()), None)
-
     def value(self, node: ast.expr) -> Expr | Literal:
         if id(node) not in self._values:
             self._values[id(node)] = read_expr.read_value(self.reader, node)
@@ -157,7 +151,7 @@ def _unified(reader: Reader, name: str, arguments: Arguments) -> str:
             return f"tile.{name}"
     in_tensor = registry.lookup(f"tensor.{name}") is not None
     in_tile = registry.lookup(f"tile.{name}") is not None
-    if in_tensor and in_tile and arguments.first() is not None:
+    if in_tensor and in_tile and (arguments.positional or arguments.keywords):
         raise reader.mismatch(arguments.node, f"pl.{name} needs a tensor or a tile operand")
     return f"tensor.{name}" if in_tensor else f"tile.{name}"
 

@@ -47,6 +47,7 @@ DISPATCH = {
         "a: pl.Tensor[[16, 64], pl.BF16] = pl.tensor.cast(x, target_type=pl.BF16, mode='ceil')"
     ),
     "a = pl.cast(b, target_type=pl.INDEX, mode='round')": f"a: {S} = pl.cast(b, pl.INDEX)",
+    "a = pl.cast(target_type=pl.INDEX, input=b)": f"a: {S} = pl.cast(b, pl.INDEX)",
     "a = pl.add(n, 2)": f"a: {S} = n + 2",
     "a = pl.div(n, n)": f"a: {S} = n / n",
     "pl.write(x, [0, n], 1.0)": "pl.tensor.write(x, [0, n], 1.0)",
