@@ -36,10 +36,13 @@ def indices(site: OpSite, position: int, extent: Shape, bound: int) -> np.ndarra
 
 @semantics("tensor.gather")
 def gather_tensor(site: OpSite) -> Value:
-    """out[..., k, ...] = x[..., idx[..., k, ...], ...] along `dim`."""
+    """out[..., k, ...] = x[..., idx[..., k, ...], ...] along `dim`; flat numbers without `dim`."""
     source, index = site.tensor(0), site.tensor(1)
     rank = len(source.shape)
-    dim = site.kwarg("dim", -1)
+    dim = site.kwarg("dim")
+    if dim is None:
+        picks = indices(site, 1, index.valid, source.region.size)
+        return site.filled(source.elements().reshape(-1)[picks], index.shape, index.valid)
     assert isinstance(dim, int)
     axis = dim % rank
     picks = indices(site, 1, index.valid, source.shape[axis])

@@ -156,10 +156,20 @@ def new_tile(
 
 
 def tensor_axes(shape: Shape, dtype: DType, layout: TensorLayout) -> tuple[np.ndarray, ...]:
-    """Address summands of a packed tensor of the given layout."""
-    if layout is TensorLayout.NZ:
-        return nz_axes(shape, dtype)
-    return dn_axes(shape) if layout is TensorLayout.DN else packed_axes(shape)
+    """Address summands of a packed tensor of the given layout.
+
+    Raises:
+        InterpretError: the microscaling layouts, whose byte order is not public.
+    """
+    match layout:
+        case TensorLayout.ND:
+            return packed_axes(shape)
+        case TensorLayout.DN:
+            return dn_axes(shape)
+        case TensorLayout.NZ:
+            return nz_axes(shape, dtype)
+        case _:
+            raise InterpretError(f"a tensor of layout {layout.value} cannot be interpreted")
 
 
 def new_tensor(

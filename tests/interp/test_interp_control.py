@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from interp_programs import (
@@ -25,6 +27,7 @@ from pypto_egg.ir.expr import BinOp, Cast, ConstInt, Submit, TupleItem, Var
 from pypto_egg.ir.program import Program
 from pypto_egg.ir.stmt import Break, Continue, If, Scope, While, Yield
 from pypto_egg.ir.types import ScalarType, TupleType
+from pypto_egg.source import Source, Span
 
 ROWS = 8
 KIND = tensor([ROWS, 16], FP32)
@@ -369,3 +372,109 @@ def test_extents_that_contradict_at_run_time_are_an_error_with_the_shapes():
     inputs = {"x": floats((3, 8)), "i": np.zeros((5, 8), np.int32)}
     with pytest.raises(InterpretError, match=r"shapes \[3, 8\], \[5, 8\] do not fit"):
         run(program, inputs)
+
+
+def test_while_may_break_with_its_carries():
+    def build(b, x):
+        i = Var("i", SCALAR)
+        inner = Body(counter=b.counter)
+        inner.stmts.append(If(cond=is_equal(i, 3), then=(Break(),)))
+        inner.stmts.append(Yield(values=(BinOp("+", i, ConstInt(1), INDEX),)))
+        count = Var("count", SCALAR)
+        b.stmts.append(
+            While(
+                cond=is_equal(ConstInt(0), 0),
+                body=tuple(inner.stmts),
+                iter_args=(i,),
+                inits=(ConstInt(0),),
+                results=(count,),
+            )
+        )
+        return [count]
+
+    assert run(kernel(params(x=KIND), build), {"x": floats()}).returns == (3,)
+
+
+def test_core_regions_are_transparent():
+    """In a core region tensors are values: assemble leaves its operand alone."""
+
+    def build(b, x):
+        inner = Body(counter=b.counter)
+        fresh = inner.op("tensor.create", [ROWS, 16], dtype=FP32)
+        first = inner.op("tensor.assemble", fresh, x, [0, 0])
+        second = inner.op("tensor.assemble", first, inner.op("tensor.neg", x), [0, 0])
+        task = Var("task", ScalarType(TASK_ID))
+        b.stmts.append(Scope(kind="at", body=tuple(inner.stmts), var=task))
+        return [first, second, task]
+
+    x = floats()
+    program = kernel(params(x=KIND), build, FunctionType.Orchestration)
+    first, second, task = run(program, {"x": x}).returns
+    assert np.array_equal(first, x)
+    assert np.array_equal(second, -x)
+    assert task == 1
+
+
+def test_launch_width_may_be_an_expression():
+    inner = rows_by_block()
+
+    def main(b, x, o, n):
+        width = (("core_num", BinOp("+", n, ConstInt(1), INDEX)),)
+        return [b.let(call_of(inner, x, o, attrs=width))]
+
+    program = two_functions(inner, main, x=KIND, o=inout(KIND), n=SCALAR)
+    x, o = floats(), floats(seed=1)
+    expected = o.copy()
+    expected[:3] = x[:3] * 3
+    assert np.array_equal(run(program, {"x": x, "o": o, "n": 2}).params["o"], expected)
+
+
+def test_machine_queries_and_task_ids():
+    def build(b):
+        return [
+            b.op("system.available_cluster_count"),
+            b.op("system.available_aiv_count"),
+            b.op("system.task_is_valid", b.op("system.task_invalid")),
+            b.op("system.task_is_valid", b.op("system.task_dummy")),
+            b.op("tile.get_subblock_idx"),
+        ]
+
+    program = kernel({}, build, FunctionType.Orchestration)
+    assert run(program, {}).returns == (1, 2, False, True, 0)
+
+
+def test_external_functions_cannot_run():
+    stub = function("kernel", params(x=KIND), Body(), [])
+    stub = replace(stub, external_source="kernel.cpp")
+    with pytest.raises(InterpretError, match=r"'kernel' lives in kernel\.cpp"):
+        run(Program("P", (stub,)), {"x": floats()})
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (tensor([ROWS, 8], FP32), r"'y' has shape \[8, 8\], its value has shape \[8, 16\]"),
+        (tensor([ROWS, 16], INT32), "'y' has elements of INT32, its value of FP32"),
+        (SCALAR, "'y' is a scalar of INDEX, its value is not"),
+    ],
+)
+def test_values_must_fit_their_variables(kind, message):
+    program = kernel(
+        params(x=KIND), lambda b, x: [b.let(op("tensor.neg", x), name="y", type_=kind)]
+    )
+    with pytest.raises(InterpretError, match=message):
+        run(program, {"x": floats()})
+
+
+def test_errors_point_at_the_statement():
+    source = Source("k.py", "x = 1\ny = pl.slice(x)\n")
+    span = Span(source, 2, 5, 8)
+
+    def build(b, x, n):
+        call = replace(op("tensor.slice", x, [4, 16], [n, 0]), span=span)
+        return b.let(call)
+
+    with pytest.raises(InterpretError) as caught:
+        run(kernel(params(x=KIND, n=SCALAR), build), {"x": floats(), "n": 7})
+    assert caught.value.span == span
+    assert "k.py:2:5" in str(caught.value)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from pypto_egg.interp import compare, entry_function, random_inputs
+from pypto_egg.interp import compare, entry_function, random_inputs, run, work
 from pypto_egg.text import parse_file
 
 FOLDER = Path(__file__).parent.parent / "programs" / "pypto"
@@ -33,6 +34,13 @@ def test_lowered_program_computes_the_same(name, stage):
     result = verdict(name, stage)
     assert result.equal, str(result)
     assert result.poison_before < result.compared
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_estimated_work_is_at_least_one_operation_an_output_element(name):
+    program = parse_file(FOLDER / f"{name}.1_tile.py.txt")
+    outputs = run(program, random_inputs(entry_function(program), program=program))
+    assert work(program) >= sum(np.size(value) for value in outputs.returns)
 
 
 @pytest.mark.req("C-055")

@@ -11,8 +11,10 @@ from interp_programs import VEC, kernel, op, out, params, tensor
 from pypto_egg.errors import InterpretError
 from pypto_egg.interp import run
 from pypto_egg.interp.poison import is_poison, numpy_dtype
-from pypto_egg.ir.dtype import BF16, FP16, FP32, INT8, INT16, INT32, UINT8, UINT16, UINT32
-from pypto_egg.ir.expr import ConstFloat, ConstInt
+from pypto_egg.ir.dtype import BF16, FP16, FP32, INDEX, INT8, INT16, INT32, UINT8, UINT16, UINT32
+from pypto_egg.ir.expr import ConstFloat, ConstInt, Var
+from pypto_egg.ir.program import Param
+from pypto_egg.ir.types import ScalarType
 
 SHAPE = (16, 32)
 
@@ -383,3 +385,71 @@ def test_unsigned_types_compute_in_themselves():
     assert run_tensor("sub", [x, y], [UINT16, UINT16]).tolist() == [[65534, 65535]]
     a = np.array([[2**31]], np.uint32)
     assert run_tensor("add", [a, a], [UINT32, UINT32]).tolist() == [[0]]
+
+
+def test_tensor_comparison_with_a_scalar_promotes():
+    x = values(INT32)
+    got = run_tensor("cmp", [x], [INT32], ConstFloat(10.5), cmp_type=4)
+    assert got.dtype == np.float32
+    assert np.array_equal(got, (x > 10.5).astype(np.float32))
+
+
+def test_three_operand_adds_with_a_scalar():
+    x, y = values(FP32), values(FP32, seed=1)
+
+    def build(b, x0, y0, o):
+        tiles = [b.op("tile.load", t, [0, 0], [16, 32], target_memory=VEC) for t in (x0, y0)]
+        total = b.op("tile.addsc", tiles[0], ConstFloat(2.0), tiles[1])
+        rest = b.op("tile.subsc", tiles[0], ConstFloat(2.0), tiles[1])
+        first = b.op("tile.store", total, [0, 0], o)
+        return b.op("tile.store", rest, [16, 0], first)
+
+    kind = tensor([16, 32], FP32)
+    program = kernel(params(x=kind, y=kind, o=out(tensor([32, 32], FP32))), build)
+    got = run(program, {"x": x, "y": y}).returns[0]
+    assert np.array_equal(got[:16], x + np.float32(2) + y)
+    assert np.array_equal(got[16:], x - np.float32(2) - y)
+
+
+def test_integer_fmod_and_float_rem():
+    a = np.array([[7, -7, 7, -7, 3]], np.int32)
+    b = np.array([[3, 3, -3, -3, 0]], np.int32)
+    assert run_tensor("fmod", [a, b], [INT32, INT32]).tolist() == [[1, -1, 1, -1, 0]]
+    x, y = values(FP32), values(FP32, seed=1)
+    got = run_tile("rem", [x, y], [FP32, FP32], scratch=[(list(SHAPE), FP32)])
+    assert np.array_equal(got, np.mod(x, y))
+
+
+def test_reductions_that_drop_the_axis():
+    x = values(FP32)
+    dropped = run_tensor("row_sum", [x], [FP32], axis=-1, keep_dim=False)
+    assert np.allclose(dropped, x.sum(axis=1), atol=1e-5)
+    line = values(FP32, (32,))
+    assert run_tensor("row_max", [line], [FP32], keep_dim=False) == line.max()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("sum", 0), ("prod", 1), ("max", -3.4028234663852886e38)]
+)
+def test_reduction_over_no_valid_element_gives_its_neutral_element(name, expected):
+    n = Var("n", ScalarType(INDEX))
+    types = params(x=tensor([4, 8], FP32))
+    types["n"] = Param(n)
+
+    def build(b, x, n):
+        part = b.op("tensor.slice", x, [4, 8], [0, 0], [4, n])
+        return b.op(f"tensor.row_{name}", part)
+
+    got = run(kernel(types, build), {"x": values(FP32, (4, 8)), "n": 0}).returns[0]
+    assert (got == np.float32(expected)).all()
+
+
+def test_argument_of_no_valid_element_is_an_error():
+    types = params(x=tensor([4, 8], FP32))
+    types["n"] = Param(Var("n", ScalarType(INDEX)))
+
+    def build(b, x, n):
+        return b.op("tensor.row_argmax", b.op("tensor.slice", x, [4, 8], [0, 0], [4, n]))
+
+    with pytest.raises(InterpretError, match="no valid element on axis 1"):
+        run(kernel(types, build), {"x": values(FP32, (4, 8)), "n": 0})

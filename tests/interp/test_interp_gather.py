@@ -258,3 +258,85 @@ def test_merging_separate_lists():
     types = {"x": tensor([1, 32], FP32), "y": tensor([1, 32], FP32), "n": tensor([1, 32], UINT32)}
     got = run_kernel(types, build, x=x, y=y, n=numbers).returns[0]
     assert np.array_equal(got[:, ::2], -np.sort(-np.concatenate([x, y], axis=1), axis=1))
+
+
+def test_gather_without_an_axis_counts_flattened_elements():
+    x, i = floats((4, 8)), ints((2, 8), 32)
+    types = {"x": tensor([4, 8], FP32), "i": tensor([2, 8], INT32)}
+    got = run_kernel(types, lambda b, x, i: b.op("tensor.gather", x, i), x=x, i=i).returns[0]
+    assert np.array_equal(got, x.reshape(-1)[i])
+
+
+def test_memory_gather_and_scatter_of_rows():
+    def build(b, x, i, y):
+        rows = b.op("tile.mgather", x, load(b, i), coalesce="row")
+        return b.op("tile.mscatter", rows, load(b, i), y)
+
+    x, y = floats((8, 16)), floats((8, 16), 1)
+    i = np.array([[5, 2, 7, 0]], np.int32)
+    types = {
+        "x": tensor([8, 16], FP32),
+        "i": tensor([1, 4], INT32),
+        "y": inout(tensor([8, 16], FP32)),
+    }
+    expected = y.copy()
+    expected[i[0]] = x[i[0]]
+    assert np.array_equal(run_kernel(types, build, x=x, i=i, y=y).params["y"], expected)
+
+
+def test_tile_forms_of_masks_update_in_place():
+    def build(b, p, d, o):
+        target = load(b, d)
+        b.op("tile.scatter_mask", target, load(b, p), mask_pattern=2)
+        return b.op("tile.store", target, [0, 0], o)
+
+    part, base = floats((4, 32)), floats((4, 64), 1)
+    types = {
+        "p": tensor([4, 32], FP32),
+        "d": tensor([4, 64], FP32),
+        "o": out(tensor([4, 64], FP32)),
+    }
+    expected = base.copy()
+    expected[:, 1::2] = part
+    assert np.array_equal(run_kernel(types, build, p=part, d=base).returns[0], expected)
+
+
+def test_tensor_gather_row_leaves_its_accumulator_alone():
+    def build(b, x):
+        acc = b.op("tensor.create_l1", [4, 16], dtype=FP32)
+        return [b.op("tensor.gather_row", acc, x, [1, 0], [3, 0], [1, 16]), acc]
+
+    x = floats((8, 16))
+    got, acc = run_kernel({"x": tensor([8, 16], FP32)}, build, x=x).returns
+    assert np.array_equal(got[1], x[3])
+    assert is_poison(acc).all()
+
+
+def test_paged_gather_transposed_and_its_errors():
+    x = floats((32, 16)).astype(np.float16)
+    types = {"x": tensor([32, 16], FP16), "i": tensor([1, 2], INT32), "t": tensor([1, 2], INT32)}
+
+    def build(b, x, i, t):
+        return b.op(
+            "tensor.paged_gather", x, i, t,
+            block_size=8, size=8, max_indices=4, col_off=0, is_trans=True, is_b_matrix=False,
+        )  # fmt: skip
+
+    pages = np.array([[3, 0]], np.int32)
+    got = run_kernel(types, build, x=x, i=np.array([[1, 10]], np.int32), t=pages).returns[0]
+    assert np.array_equal(got[:, :2], x[[25, 2], :8].T)
+    assert is_poison(got[:, 2:]).all()
+    with pytest.raises(InterpretError, match="index 16 lies in block 2 of 2"):
+        run_kernel(types, build, x=x, i=np.array([[1, 16]], np.int32), t=pages)
+
+
+def test_duplicate_free_row_numbers_are_checked():
+    types = {"x": tensor([4, 8], FP32), "i": tensor([1, 2], INT32), "s": tensor([2, 8], FP32)}
+    with pytest.raises(InterpretError, match=r"holds the index -1 at \[0, 1\]"):
+        run_kernel(
+            types,
+            lambda b, x, i, s: b.op("tensor.scatter_update", x, i, s, dim=-2),
+            x=floats((4, 8)),
+            i=np.array([[0, -1]], np.int32),
+            s=floats((2, 8)),
+        )

@@ -237,3 +237,9 @@ def test_region_outside_its_buffer_reads_poison():
     region.buffer.elements(INT32)[:] = 7
     assert is_poison(region.read()).tolist() == [False, False, True, True]
     assert replace(region, base=-1).read()[1] == 7
+
+
+@pytest.mark.parametrize("layout", [TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN])
+def test_microscaling_layouts_are_refused_by_name(layout):
+    with pytest.raises(InterpretError, match=layout.value):
+        new_tensor((16, 4), FP8E8M0, layout=layout)

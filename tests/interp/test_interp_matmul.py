@@ -421,3 +421,55 @@ def test_batched_tiles():
     )
     got = run(kernel(types, build), {"a": a, "w": w}).returns[0]
     assert np.allclose(got, np.matmul(a.astype(np.float32), w.astype(np.float32)), atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["bias", "acc"])
+def test_microscaled_product_with_a_start(form):
+    m, k, n = 16, 64, 16
+    a, w = values(FP8E4M3FN, (m, k)), values(FP8E4M3FN, (k, n), 1)
+    ones_a = np.ones((m, 2), numpy_dtype(FP8E8M0))
+    ones_w = np.ones((2, n), numpy_dtype(FP8E8M0))
+    types = params(
+        a=tensor([m, k], FP8E4M3FN), sa=tensor([m, 2], FP8E8M0),
+        w=tensor([k, n], FP8E4M3FN), sw=tensor([2, n], FP8E8M0),
+        c=tensor([1, n], FP32), o=out(tensor([m, n], FP32)),
+    )  # fmt: skip
+
+    def build(b, a, sa, w, sw, c, o):
+        tiles = [load_mat(b, x) for x in (a, sa, w, sw)]
+        if form == "bias":
+            product = b.op("tile.matmul_mx_bias", *tiles, load_mat(b, c))
+        else:
+            start = b.op("tile.matmul_mx", *tiles)
+            product = b.op("tile.matmul_mx_acc", start, *tiles)
+        return b.op("tile.store", product, [0, 0], o)
+
+    c = values(FP32, (1, n), 2)
+    inputs = {"a": a, "sa": ones_a, "w": w, "sw": ones_w, "c": c}
+    plain = a.astype(np.float32) @ w.astype(np.float32)
+    expected = plain + c if form == "bias" else 2 * plain
+    assert np.allclose(run(kernel(types, build), inputs).returns[0], expected, atol=1e-4)
+
+
+def test_inner_extents_that_differ_at_run_time_are_an_error_with_both_sizes():
+    k, j = Var("K", ScalarType(INDEX)), Var("J", ScalarType(INDEX))
+    types = params(a=tensor([4, k], FP32), w=tensor([j, 4], FP32))
+    program = kernel(types, lambda b, a, w: b.op("tensor.matmul", a, w))
+    with pytest.raises(InterpretError, match="'a' has K = 8, 'w' has K = 9"):
+        run(program, {"a": values(FP32, (4, 8)), "w": values(FP32, (9, 4))})
+
+
+def test_accumulator_of_another_shape_is_an_error():
+    m = Var("M", ScalarType(INDEX))
+    types = params(c=tensor([m, 4], FP32), a=tensor([4, 8], FP32), w=tensor([8, 4], FP32))
+    program = kernel(types, lambda b, c, a, w: b.op("tensor.matmul_acc", c, a, w))
+    inputs = {"c": values(FP32, (5, 4)), "a": values(FP32, (4, 8)), "w": values(FP32, (8, 4))}
+    with pytest.raises(InterpretError, match=r"product has shape \[4, 4\], the accumulator 'c'"):
+        run(program, inputs)
+
+
+def test_vectors_multiply_without_their_missing_axis():
+    a, w = values(FP32, (8,)), values(FP32, (8, 4), 1)
+    types = params(a=tensor([8], FP32), w=tensor([8, 4], FP32))
+    program = kernel(types, lambda b, a, w: b.op("tensor.matmul", a, w))
+    assert np.allclose(run(program, {"a": a, "w": w}).returns[0], a @ w, atol=1e-6)

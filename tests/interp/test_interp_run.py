@@ -25,7 +25,7 @@ from pypto_egg.errors import InterpretError
 from pypto_egg.interp import compare, entry_function, random_inputs, run, work
 from pypto_egg.interp.compare import tolerance_of
 from pypto_egg.interp.work import longest_reduction
-from pypto_egg.ir.dtype import BF16, BOOL, FP16, FP32, INDEX, INT8, INT32, UINT8
+from pypto_egg.ir.dtype import BF16, BOOL, FP8E8M0, FP16, FP32, INDEX, INT4, INT8, INT32, UINT8
 from pypto_egg.ir.enums import FunctionType, TensorLayout
 from pypto_egg.ir.expr import BinOp, ConstInt, Var
 from pypto_egg.ir.program import Program
@@ -372,3 +372,53 @@ def test_work_multiplies_loops_launches_and_products():
     assert work(kernel(params(x=KIND, n=ScalarType(INDEX)), unknown)) == 8 * once
     assert work(product(BF16, 64)) >= 16 * 16 * 64
     assert work(wrapped(neg().functions[0])) == work(neg())
+
+
+def test_random_indices_are_row_numbers_where_rows_are_read_or_replaced():
+    types = params(
+        x=tensor([32, 8], FP32), i=tensor([2, 4], INT32), s=tensor([8, 8], FP32),
+        g=tensor([32, 8], INT32), scale=tensor([4, 2], FP8E8M0), flag=tensor([4], BOOL),
+    )  # fmt: skip
+
+    def build(b, x, i, s, g, scale, flag):
+        y = b.op("tensor.scatter_update", x, i, s, dim=-2)
+        return b.op("tensor.gather", y, g, dim=-1)
+
+    program = kernel(types, build)
+    made = random_inputs(program.functions[0])
+    assert sorted(made["i"].reshape(-1)) == list(range(8))
+    assert 0 <= made["g"].min() <= made["g"].max() < 4
+    assert made["flag"].dtype == np.bool_
+    assert set(np.log2(made["scale"].astype(np.float32)).reshape(-1)) <= {-2, -1, 0, 1, 2}
+    assert run(program, made).returns[0].shape == (32, 8)
+
+
+def test_booleans_compare_bit_for_bit():
+    flags = kernel(params(x=tensor([4], BOOL)), lambda b, x: x)
+    given = {"x": np.array([True, False, True, False])}
+    assert compare(flags, flags, given).equal
+
+
+def test_results_of_another_shape_are_a_difference():
+    def turned(b, x):
+        return b.op("tensor.transpose", x, 0, 1)
+
+    verdict = compare(neg(), kernel(params(x=KIND), turned), {"x": floats()})
+    assert not verdict.equal
+    assert "float32[8, 16] before, float32[16, 8] after" in verdict.where.reason
+
+
+def test_tiles_may_be_returned():
+    def build(b, x):
+        return b.op("tile.load", x, [0, 0], [8, 16], [5, 16], target_memory=VEC)
+
+    x = floats()
+    got = run(kernel(params(x=KIND), build), {"x": x}).returns[0]
+    assert np.array_equal(got[:5], x[:5])
+    assert np.isnan(got[5:]).all()
+
+
+def test_types_that_numpy_cannot_hold_are_named():
+    program = kernel(params(x=tensor([4], INT4)), lambda b, x: x)
+    with pytest.raises(InterpretError, match="cannot hold INT4 elements"):
+        run(program, {"x": np.zeros(4, np.int8)})

@@ -14,8 +14,8 @@ from interp_programs import ACC, LEFT, MAT, RIGHT, VEC, inout, kernel, op, out, 
 from pypto_egg.errors import InterpretError
 from pypto_egg.interp import run
 from pypto_egg.interp.poison import is_poison, numpy_dtype
-from pypto_egg.ir.dtype import BF16, FP16, FP32, INDEX, INT8, INT32
-from pypto_egg.ir.enums import AtomicType, PadValue, TensorLayout
+from pypto_egg.ir.dtype import BF16, FP8E8M0, FP16, FP32, INDEX, INT8, INT32, UINT8
+from pypto_egg.ir.enums import AtomicType, Mem, PadValue, TensorLayout
 from pypto_egg.ir.expr import ConstFloat, ConstInt, Var
 from pypto_egg.ir.types import ScalarType
 
@@ -467,3 +467,69 @@ def test_yielded_space_of_the_accumulator_is_moved_not_reinterpreted():
     }
     a, w = floats((32, 32)), floats((32, 32), 1)
     assert np.allclose(run_kernel(types, build, a=a, w=w).returns[0], a @ w, atol=1e-5)
+
+
+def retyped(b, call, like):
+    """The call with the type of another tile, as FlattenTileNdTo2D prints N-D windows."""
+    return b.let(replace(call, result_type=like.type))
+
+
+@pytest.mark.parametrize("valid", [[2, 16, 32], [1, 9, 32], [2, 16, 20], [1, 0, 32]])
+def test_window_of_rank_three_kept_as_a_matrix(valid):
+    rows = valid[0] * valid[1]
+
+    def build(b, x, o, q):
+        call = op("tile.load", x, [1, 0, 0], [2, 16, 32], valid, target_memory=VEC)
+        tile = retyped(b, call, op("tile.create", [32, 32], dtype=FP32, target_memory=VEC))
+        tile = b.op("tile.set_validshape", tile, rows, valid[2])
+        stored = b.op("tile.store", tile, [0, 0, 0], o, [2, 16, 32])
+        return [stored, b.op("tile.store", tile, [0, 0], q)]
+
+    x = floats((3, 16, 32))
+    types = {
+        "x": tensor([3, 16, 32], FP32),
+        "o": out(tensor([2, 16, 32], FP32)),
+        "q": out(tensor([2, 16, 32], FP32)),
+    }
+    for got in run_kernel(types, build, x=x).returns:
+        expected = np.full((2, 16, 32), np.nan, np.float32)
+        window = tuple(slice(0, v) for v in valid)
+        expected[window] = x[1:][window]
+        assert np.array_equal(got, expected, equal_nan=True)
+
+
+def test_window_of_rank_three_with_a_gap_has_no_matrix_form():
+    def build(b, x, o):
+        call = op("tile.load", x, [0, 0, 0], [2, 16, 32], [2, 9, 32], target_memory=VEC)
+        tile = retyped(b, call, op("tile.create", [32, 32], dtype=FP32, target_memory=VEC))
+        return b.op("tile.store", tile, [0, 0], o)
+
+    types = {"x": tensor([2, 16, 32], FP32), "o": out(tensor([32, 32], FP32))}
+    with pytest.raises(InterpretError, match=r"valid region \[2, 9\] of \[2, 16\]"):
+        run_kernel(types, build, x=floats((2, 16, 32)))
+
+
+def test_scale_bytes_are_renamed_by_their_move():
+    def build(b, x, o):
+        tile = b.op("tile.load", x, [0, 0], [16, 2], target_memory=MAT)
+        scales = b.op("tile.move", tile, target_memory=Mem.LeftScale)
+        return b.op("tile.store", scales, [0, 0], o)
+
+    x = np.arange(32, dtype=np.uint8).reshape(16, 2) + 100
+    types = {"x": tensor([16, 2], UINT8), "o": out(tensor([16, 2], FP8E8M0))}
+    got = run_kernel(types, build, x=x).returns[0]
+    assert np.array_equal(got.view(np.uint8), x)
+
+
+def test_empty_windows_move_nothing():
+    def build(b, x, n, o):
+        tile = b.op("tile.load", x, [0, 0], [16, 32], [n, 32], target_memory=VEC)
+        return b.op("tile.store", tile, [0, 0], o)
+
+    types = {
+        "x": tensor([16, 32], FP32),
+        "n": ScalarType(INDEX),
+        "o": out(tensor([16, 32], FP32)),
+    }
+    assert np.isnan(run_kernel(types, build, x=floats((16, 32)), n=0).params["o"]).all()
+    assert np.isnan(run_kernel(types, build, x=floats((16, 32)), n=-3).params["o"]).all()

@@ -301,3 +301,61 @@ def test_strided_parameter_is_addressed_by_its_strides():
         "o": out(tensor([8, 4], FP32)),
     }
     assert np.array_equal(run_kernel(types, build, x=x).returns[0], x)
+
+
+def test_views_of_computed_tensors_are_values():
+    def build(b, x):
+        y = b.op("tensor.adds", x, 0.0)
+        turned = b.op("tensor.transpose", y, 0, 1)
+        flat = b.op("tensor.reshape", y, [32])
+        b.do(op("tensor.write", y, [0, 0], 9.0))
+        return [turned, flat]
+
+    x = floats((4, 8))
+    turned, flat = run_kernel({"x": tensor([4, 8], FP32)}, build, x=x).returns
+    assert np.array_equal(turned, x.T)
+    assert np.array_equal(flat, x.reshape(-1))
+
+
+def test_expand_clone_into_a_value():
+    def build(b, x):
+        target = b.op("tensor.create", [2, 4, 8], dtype=FP32)
+        return b.op("tensor.expand_clone", x, target)
+
+    x = floats((2, 4, 1))
+    got = run_kernel({"x": tensor([2, 4, 1], FP32)}, build, x=x).returns[0]
+    assert np.array_equal(got, np.broadcast_to(x, (2, 4, 8)))
+
+
+def test_concat_of_a_partly_valid_left_tensor_keeps_its_gap():
+    def build(b, x, y):
+        left = b.op("tensor.slice", x, [4, 8], [0, 0], [4, 5])
+        return b.op("tensor.concat", left, y)
+
+    x, y = floats((4, 8)), floats((4, 8), 1)
+    types = {"x": tensor([4, 8], FP32), "y": tensor([4, 8], FP32)}
+    got = run_kernel(types, build, x=x, y=y).returns[0]
+    assert np.array_equal(got[:, :5], x[:, :5])
+    assert is_poison(got[:, 5:8]).all()
+    assert np.array_equal(got[:, 8:], y)
+
+
+def test_tile_bytes_as_another_type():
+    def build(b, x, o):
+        tile = b.op("tile.load", x, [0, 0], [4, 8], target_memory=VEC)
+        return b.op("tile.store", b.op("tile.reinterpret_view", tile, dtype=INT8), [0, 0], o)
+
+    x = np.arange(32, dtype=np.int32).reshape(4, 8) * 1001
+    types = {"x": tensor([4, 8], INT32), "o": out(tensor([4, 32], INT8))}
+    assert np.array_equal(run_kernel(types, build, x=x).returns[0], x.view(np.int8))
+
+
+def test_tile_slice_drops_leading_axes_down_to_two():
+    def build(b, x, o):
+        tile = b.op("tile.load", x, [0, 0, 0], [2, 4, 32], target_memory=VEC)
+        page = b.op("tile.slice", tile, [1, 4, 32], [1, 0, 0], [1, 4, 32], [0])
+        return b.op("tile.store", page, [0, 0], o)
+
+    x = floats((2, 4, 32))
+    types = {"x": tensor([2, 4, 32], FP32), "o": out(tensor([4, 32], FP32))}
+    assert np.array_equal(run_kernel(types, build, x=x).returns[0], x[1])
