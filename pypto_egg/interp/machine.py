@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import cast
 
 from pypto_egg.errors import InternalError, InterpretError
 from pypto_egg.interp.conform import Dims, as_declared, conform
@@ -168,7 +169,7 @@ class Frame:
         return dimension(expr, self.leaf)
 
     def value(self, expr: Expr) -> Value:
-        return evaluate(expr, self.leaf)  # type: ignore[return-value]
+        return cast("Value", evaluate(expr, self.leaf))
 
     def leaf(self, expr: Expr) -> Value:
         """The value of a variable, tuple or call."""

@@ -79,11 +79,6 @@ def _patterns(name: str, size: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array([poison], dtype=unsigned), np.array([undefined], dtype=unsigned)
 
 
-def poison_bits(dtype: DType) -> int:
-    """The bit pattern of a poisoned element, as an unsigned integer."""
-    return int(_patterns(dtype.name, numpy_dtype(dtype).itemsize)[0][0])
-
-
 def poison_array(shape: tuple[int, ...], dtype: DType) -> np.ndarray:
     """An array full of poison."""
     stored = numpy_dtype(dtype)

@@ -12,14 +12,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pypto_egg.interp.numbers import cast, convert, widen
+from pypto_egg.interp.numbers import CAST_MODES, cast, convert, widen
 from pypto_egg.interp.scalars import wrap
 from pypto_egg.interp.site import OpSite, both, semantics
 from pypto_egg.interp.values import Shape, Shaped, Value
 from pypto_egg.ir.dtype import BF16, FP16, FP32, DType
 
 Kernel = Callable[..., np.ndarray]
-CAST_MODE_NAMES = ("none", "rint", "round", "floor", "ceil", "trunc", "odd")
 
 
 def _div(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -227,7 +226,7 @@ def _real_dtype(dtype: DType) -> DType:
 def cast_op(site: OpSite) -> Value:
     source = site.shaped(0)
     mode = site.kwarg("mode", "round")
-    name = CAST_MODE_NAMES[mode] if isinstance(mode, int) else str(mode)
+    name = CAST_MODES[mode] if isinstance(mode, int) else str(mode)
     values = cast(source.read(), site.result_dtype, name)
     return site.filled(values, source.shape, source.valid)
 

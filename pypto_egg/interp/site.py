@@ -78,9 +78,8 @@ class OpSite:
 
     def operand(self, index: int) -> str:
         """How the user names operand `index`, for messages."""
-        if index < len(self.call.args) and isinstance(self.call.args[index], Var):
-            return f"'{self.call.args[index].name}'"  # type: ignore[attr-defined]
-        return f"operand {index}"
+        given = self.call.args[index] if index < len(self.call.args) else None
+        return f"'{given.name}'" if isinstance(given, Var) else f"operand {index}"
 
     def error(self, message: str, hint: str | None = None) -> InterpretError:
         return InterpretError(f"{self.op}: {message}", span=self.call.span, hint=hint)

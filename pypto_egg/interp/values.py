@@ -38,7 +38,6 @@ class TensorValue:
     valid: Shape
     layout: TensorLayout = TensorLayout.ND
     in_gm: bool = False
-    pad: PadValue = PadValue.null
 
     @property
     def shape(self) -> Shape:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import pypto_egg.ops  # noqa: F401
 from pypto_egg.ir.dtype import INDEX, DType
 from pypto_egg.ir.enums import Direction, FunctionType, LoopKind, Mem, TensorLayout
 from pypto_egg.ir.expr import Call, Expr, FunctionCall, Var, as_expr, tuple_of
