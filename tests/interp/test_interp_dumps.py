@@ -49,3 +49,21 @@ def test_lost_scalar_write_is_found(stage):
     result = verdict(LOST_WRITE, stage)
     assert not result.equal
     assert (result.where.output, result.where.index) == ("x", (0, 0))
+
+
+def test_spmd_program_over_a_dynamic_extent():
+    program = parse_file(FOLDER.parent / "language" / "blocks.py.txt")
+    inputs = random_inputs(entry_function(program), symbols={"ROWS": 512}, program=program)
+    outputs = run(program, inputs)
+    expected = np.maximum(inputs["x"], 0)
+    assert np.array_equal(outputs.params["o"], expected)
+    assert np.array_equal(outputs.returns[0], expected)
+
+
+def test_row_softmax_is_a_softmax():
+    program = parse_file(FOLDER / "softmax_rows.3_l0.py.txt")
+    inputs = random_inputs(entry_function(program), program=program)
+    (x,) = inputs.values()
+    weights = np.exp(x - x.max(axis=1, keepdims=True))
+    (got,) = run(program, inputs).returns
+    assert np.allclose(got, weights / weights.sum(axis=1, keepdims=True), atol=1e-6)
