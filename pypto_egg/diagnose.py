@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pypto_egg.analysis.provenance import RootKind, provenance_of
+from pypto_egg.egraph.load import Loaded
 from pypto_egg.egraph.saturate import Saturation, StopReason
 from pypto_egg.egraph.tilegraph import TileGraph
+from pypto_egg.egraph.values import Window
 from pypto_egg.errors import (
     AlignmentError,
     CapacityError,
@@ -20,7 +23,11 @@ from pypto_egg.target.target import Target
 
 
 def check_feasible(
-    function: Function, graph: TileGraph, saturation: Saturation, target: Target
+    function: Function,
+    loaded: Loaded,
+    graph: TileGraph,
+    saturation: Saturation,
+    target: Target,
 ) -> None:
     """Nothing, if every statement of the function can be made from tiles.
 
@@ -36,11 +43,18 @@ def check_feasible(
             span=function.span,
             hint="raise the limits",
         )
+    provenance = provenance_of(function)
     for stmt in walk(function.body):
-        if isinstance(stmt, Assign) and isinstance(stmt.value, Call):
-            obstacle = _obstacle(stmt.value, stmt.var, target)
-            if obstacle is not None:
-                raise obstacle
+        if not (isinstance(stmt, Assign) and isinstance(stmt.value, Call)):
+            continue
+        roots = provenance.roots_of(stmt.value.args[0]) if stmt.value.args else ()
+        if stmt.value.op in _VIEWS and all(root.kind is RootKind.PARAM for root in roots):
+            continue
+        obstacle = _obstacle(stmt.value, stmt.var, target)
+        if obstacle is not None:
+            raise obstacle
+    for window in loaded.shared:
+        raise _shared_window(function, window, target)
     for name, op, message in graph.refused:
         raise LoweringError(f"function '{function.name}', value '{name}': {op}: {message}",
                             span=function.span)
@@ -55,14 +69,26 @@ def _obstacle(call: Call, result: Var, target: Target) -> LoweringError | None:
     """What keeps this call from being lowered, if it can be told from the call alone."""
     if call.op in ("tensor.matmul", "tensor.matmul_acc"):
         return _product_obstacle(call, result, target)
-    if call.op in ("tensor.reshape", "tensor.slice"):
+    if call.op in _VIEWS:
         return _view_obstacle(call, result, target)
     if call.op.split(".")[1] in _BROADCAST:
         return _broadcast_obstacle(call)
     return None
 
 
+_VIEWS = ("tensor.reshape", "tensor.slice")
 _BROADCAST = ("add", "sub", "mul", "div", "maximum", "minimum", "fmod")
+
+
+def _shared_window(function: Function, window: Window, target: Target) -> AlignmentError:
+    rows = window.type.shape[-2] if window.type.rank > 1 else 1
+    return AlignmentError(
+        f"function '{function.name}': a product and a vector op both read the window "
+        f"{list(window.type.shape)} of '{window.handle.name}', so it is not padded, and its "
+        f"{rows} rows are not whole fractals of {target.fractal.rows} (C-144, C-171)",
+        span=function.span,
+        hint="use optimize, which loads it once for each consumer",
+    )
 
 
 def _name(expr: Expr) -> str:

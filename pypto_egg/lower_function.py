@@ -81,17 +81,17 @@ def lower_function(
             snapshot = Snapshot(egraph.egraph)
     with _timed(seconds, "type"):
         graph = tile_graph(snapshot, loaded)
+    check_feasible(function, loaded, graph, saturation, chosen.target)
     with _timed(seconds, "price"):
         priced = price(graph, loaded.skeleton, chosen.model, chosen.target)
-    check_feasible(function, graph, saturation, chosen.target)
-    emitted, selection, used = _fitting(function, loaded, graph, priced, chosen, seconds)
+    emitted, selection, used, cuts = _fitting(function, loaded, graph, priced, chosen, seconds)
     cost = ZERO
     for node in selection.choice.values():
         cost = cost + priced.vectors[node]
     report = FunctionReport(
         function.name, cost, len(graph.classes), len(priced.nodes), saturation, selection.status,
         selection.bound, seconds, {space.value: peak.size_bytes for space, peak in used.items()},
-        Account(function, graph, priced, selection),
+        Account(function, graph, priced, selection, loaded.skeleton.multiplicity, cuts),
     )  # fmt: skip
     return emitted, report
 
@@ -103,7 +103,7 @@ def _fitting(
     priced: Priced,
     chosen: Options,
     seconds: dict[str, float],
-) -> tuple[Emitted, Selection, dict[Mem, Peak]]:
+) -> tuple[Emitted, Selection, dict[Mem, Peak], tuple[Constraint, ...]]:
     """The cheapest selection whose buffers fit on chip.
 
     Capacity is a matter of live ranges, which are known once a selection is emitted; each set of
@@ -124,7 +124,7 @@ def _fitting(
             used = peaks(emitted.function)
         new = _cuts(function, emitted, used, priced, chosen.target)
         if not new:
-            return emitted, selection, used
+            return emitted, selection, used, tuple(cuts)
         cuts.extend(new)
     raise CapacityError(
         f"function '{function.name}': no fitting choice among {CAPACITY_ROUNDS} tried",

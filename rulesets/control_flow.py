@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from egglog import String, eq, i64, set_
+from egglog import String, eq, i64, set_, union
 
 from pypto_egg.egraph.language import (
     Form,
@@ -18,8 +18,10 @@ from pypto_egg.egraph.language import (
     extents,
     iter_arg,
     loop_result,
+    loop_carry,
     looped,
     merged,
+    outer,
     phi,
     realize,
 )
@@ -40,10 +42,10 @@ def demand_on_a_loop_result_crosses_the_carry(
         demand(t, before), eq(t).to(loop_result(i, position)), carry(i, position, p, z, y)
     ).then(
         demand(z, before), demand(y, inside_loop),
-        becomes(
-            t, before,
-            looped(i, position, inside_loop, realize(z, before), realize(y, inside_loop)),
+        union(loop_carry(i, position, inside_loop)).with_(
+            looped(i, position, inside_loop, realize(z, before), realize(y, inside_loop))
         ),
+        becomes(t, before, outer(loop_carry(i, position, inside_loop), p)),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from egglog import String, Vec, eq, i64, ne, set_
+from egglog import String, Vec, eq, i64, ne, set_, union
 
 from pypto_egg.egraph.language import (
     Form,
@@ -12,7 +12,6 @@ from pypto_egg.egraph.language import (
     Tensor,
     acc,
     acc_dtype,
-    acc_need,
     at,
     batch,
     bias_bytes,
@@ -27,11 +26,13 @@ from pypto_egg.egraph.language import (
     drains,
     dtype,
     element_bytes,
+    fractal_rows,
     floating,
     iter_arg,
     line,
     load,
     located,
+    loop_carry,
     loop_result,
     looped,
     m_granularity,
@@ -39,6 +40,7 @@ from pypto_egg.egraph.language import (
     matmul,
     matmul_acc,
     n_granularity,
+    outer,
     pads_n,
     realize,
     rows,
@@ -87,8 +89,8 @@ def _add_matmul(a_trans: int, b_trans: int, letters: str) -> None:
         """Both operands go to Mat in whole fractals; K is never padded (C-128, C-168)."""
         left, right = _left(x, a_trans, m, k), _right(y, b_trans, n, k)
         return when(
-            acc_need(t, m, n, k), at(t, k), eq(t).to(matmul(x, y, a_trans, b_trans, d)),
-            eq(batch(t)).to(i64(0)),
+            demand(t, acc(m, n, k)), at(t, k), eq(t).to(matmul(x, y, a_trans, b_trans, d)),
+            eq(batch(t)).to(i64(0)), m * n * element_bytes(acc_dtype(t)) <= capacity("Acc"),
             eq(m % m_granularity(t)).to(i64(0)), eq(n % n_granularity(t)).to(i64(0)),
             eq(_depth(x, a_trans)).to(Index(depth)), eq(depth % line(dtype(x))).to(i64(0)),
         ).then(
@@ -106,8 +108,9 @@ def _add_batch_matmul(a_trans: int, b_trans: int, letters: str) -> None:
         """Rank 3 and more is one batched op, unrolled after the conversion (C-113, C-169)."""
         left, right = _left(x, a_trans, m, k), _right(y, b_trans, n, k)
         return when(
-            acc_need(t, m, n, k), at(t, k), eq(t).to(matmul(x, y, a_trans, b_trans, d)),
-            batch(t) > i64(0),
+            demand(t, acc(m, n, k)), at(t, k), eq(t).to(matmul(x, y, a_trans, b_trans, d)),
+            batch(t) > i64(0), eq((batch(t) * m) % fractal_rows()).to(i64(0)),
+            eq(n % fractal_rows()).to(i64(0)), m * n * element_bytes(acc_dtype(t)) <= capacity("Acc"),
             eq(_depth(x, a_trans)).to(Index(depth)), eq(depth % line(dtype(x))).to(i64(0)),
         ).then(
             demand(x, left), demand(y, right),
@@ -126,7 +129,8 @@ def _add_matmul_acc(a_trans: int, b_trans: int, letters: str) -> None:
         """The accumulator is demanded with the product's own physical M and N (C-145)."""
         left, right, sum_ = _left(x, a_trans, m, k), _right(y, b_trans, n, k), acc(m, n, k)
         return when(
-            acc_need(t, m, n, k), at(t, k), eq(t).to(matmul_acc(z, x, y, a_trans, b_trans)),
+            demand(t, sum_), at(t, k), eq(t).to(matmul_acc(z, x, y, a_trans, b_trans)),
+            m * n * element_bytes(acc_dtype(t)) <= capacity("Acc"),
             eq(m % m_granularity(t)).to(i64(0)), eq(n % n_granularity(t)).to(i64(0)), pads_n(t),
             eq(_depth(x, a_trans)).to(Index(depth)), eq(depth % line(dtype(x))).to(i64(0)),
         ).then(
@@ -149,14 +153,13 @@ def _add_zero_seed(a_trans: int, b_trans: int, letters: str) -> None:
         inside_loop = acc(m, n, i)
         left, right = _left(x, a_trans, m, i), _right(y, b_trans, n, i)
         return when(
-            acc_need(t, m, n, p), eq(t).to(loop_result(i, position)),
+            demand(t, acc(m, n, p)), eq(t).to(loop_result(i, position)),
             carry(i, position, p, z, u), seeded(i, position, key, first), eq(d).to(acc_dtype(u)),
             eq(u).to(matmul_acc(iter_arg(i, position), x, y, a_trans, b_trans)), at(u, i),
             eq(m % m_granularity(u)).to(i64(0)), eq(n % n_granularity(u)).to(i64(0)), pads_n(u),
         ).then(
             demand(x, left), demand(y, right),
-            becomes(
-                t, acc(m, n, p),
+            union(loop_carry(i, position, inside_loop)).with_(
                 looped(
                     i, position, inside_loop,
                     tile_create(key, Vec(Index(m), Index(n)), rows(t), cols(t), d, "Acc", p),
@@ -164,8 +167,9 @@ def _add_zero_seed(a_trans: int, b_trans: int, letters: str) -> None:
                         carried(i, position, inside_loop),
                         realize(x, left), realize(y, right), first,
                     ),
-                ),
+                )
             ),
+            becomes(t, acc(m, n, p), outer(loop_carry(i, position, inside_loop), p)),
         )  # fmt: skip
 
     MATMUL.add(f"zero-seeded-accumulator-{letters}", body)
@@ -179,7 +183,7 @@ def _add_accumulated_add(a_trans: int, b_trans: int, letters: str, swapped: bool
         left, right, sum_ = _left(x, a_trans, m, k), _right(y, b_trans, n, k), acc(m, n, k)
         pair = (p, z) if swapped else (z, p)
         return when(
-            acc_need(t, m, n, k), at(t, k), eq(t).to(binary("tensor.add", "", *pair)),
+            demand(t, acc(m, n, k)), at(t, k), eq(t).to(binary("tensor.add", "", *pair)),
             eq(p).to(matmul(x, y, a_trans, b_trans, d)), eq(acc_dtype(p)).to(d),
             eq(acc_dtype(z)).to(d), eq(dtype(z)).to(d), ne(z).to(p), eq(batch(p)).to(i64(0)),
             eq(rows(z)).to(rows(t)), eq(cols(z)).to(cols(t)),
@@ -205,7 +209,7 @@ def _add_bias(a_trans: int, b_trans: int, letters: str) -> None:
         left, right = _left(x, a_trans, m, k), _right(y, b_trans, n, k)
         row = Form("Bias", Index(1), Index(n), "nd", k)
         return when(
-            acc_need(t, m, n, k), at(t, k),
+            demand(t, acc(m, n, k)), at(t, k),
             eq(t).to(binary("tensor.col_expand_add", "", p, bias)),
             eq(p).to(matmul(x, y, a_trans, b_trans, d)), eq(acc_dtype(p)).to(d),
             eq(dtype(bias)).to(d), eq(batch(p)).to(i64(0)),
@@ -297,7 +301,7 @@ def bias_row_is_loaded_into_mat(
 def created_accumulator_is_boxed(t: Tensor, key: i64, m: i64, n: i64, k: i64, d: String) -> Body:
     """An accumulator is created in L0C, never loaded, with its true shape as valid (C-147)."""
     return when(
-        acc_need(t, m, n, k), eq(t).to(create(key)), at(t, k), eq(d).to(dtype(t))
+        demand(t, acc(m, n, k)), eq(t).to(create(key)), at(t, k), eq(d).to(dtype(t))
     ).then(
         becomes(
             t, acc(m, n, k),
@@ -328,6 +332,6 @@ def drained_cast_is_the_accumulator(
 ) -> Body:
     """The accumulator holds the unrounded value of both."""
     return when(
-        acc_need(t, m, n, k), eq(t).to(cast(x, d, "rint")), eq(a).to(acc_dtype(x)),
+        demand(t, acc(m, n, k)), eq(t).to(cast(x, d, "rint")), eq(a).to(acc_dtype(x)),
         eq(a).to(dtype(x)), drains(a, d), at(t, k),
     ).then(demand(x, acc(m, n, k)), becomes(t, acc(m, n, k), realize(x, acc(m, n, k))))  # fmt: skip

@@ -77,7 +77,7 @@ def set_validshape_of_a_vec_tile(
 ) -> Body:
     """The valid region is a property of the view."""
     f = vec(r, c, k)
-    return when(vec_need(t, r, c, k), eq(t).to(set_validshape(x, m, n)), at(t, k)).then(
+    return when(demand(t, vec(r, c, k)), eq(t).to(set_validshape(x, m, n)), at(t, k)).then(
         demand(x, f), becomes(t, f, tile_set_validshape(realize(x, f), m, n))
     )
 
@@ -97,7 +97,7 @@ def assemble_into_a_vec_tile(
     """A part is written into a tile on chip; the target's extents are the result's."""
     f, part = vec(r, c, k), vec(q, p, k)
     return when(
-        vec_need(t, r, c, k), eq(t).to(assemble(x, y, o)), at(t, k), extents(y, q, p)
+        demand(t, f), eq(t).to(assemble(x, y, o)), at(t, k), extents(y, q, p)
     ).then(
         demand(x, f), demand(y, part), becomes(t, f, tile_assemble(realize(x, f), realize(y, part), o))
     )

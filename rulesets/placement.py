@@ -16,18 +16,15 @@ from pypto_egg.egraph.language import (
     Tensor,
     acc,
     acc_dtype,
-    acc_need,
     around,
     at,
     batch,
     boxable,
-    capacity,
     cols,
     computed,
     demand,
     drains,
     dtype,
-    element_bytes,
     extents,
     floating,
     fractal_rows,
@@ -130,19 +127,6 @@ def mat_takes_symbolic_rows(
         eq(w).to(line(d)),
         eq(c % w).to(i64(0)),
     ).then(mat_need(t, Index.sym(s), Index(c), o, k))
-
-
-@LEGALITY.rule
-def accumulators_fit_l0c(t: Tensor, r: i64, c: i64, k: i64, d: String, n: i64) -> Body:
-    """An accumulator is whole 16 x 16 fractals and no larger than L0C (C-157, K-26)."""
-    return when(
-        demand(t, acc(r, c, k)),
-        eq(d).to(acc_dtype(t)),
-        eq(n).to(element_bytes(d)),
-        eq(c % fractal_rows()).to(i64(0)),
-        eq((r * batch(t).max(1)) % fractal_rows()).to(i64(0)),
-        r * c * n <= capacity("Acc"),
-    ).then(acc_need(t, r, c, k))
 
 
 # --- roots -------------------------------------------------------------------------------------
@@ -277,7 +261,7 @@ def load_into_mat_at_use(
 @PLACEMENT.rule
 def transposed_operand_is_a_view(t: Tensor, r: Index, c: Index, k: i64) -> Body:
     """The natural Mat tile read as its transpose, without moving a byte (C-019, K-05)."""
-    return when(mat_need(t, r, c, "zn", k)).then(
+    return when(demand(t, mat(r, c, "zn", k))).then(
         demand(t, mat(r, c, "nz", k)),
         becomes(
             t, mat(r, c, "zn", k), tile1("tile.transpose_view", "", realize(t, mat(r, c, "nz", k)))
@@ -303,12 +287,13 @@ def transposed_operand_is_loaded_transposed(
 
 
 @PLACEMENT.rule
-def vector_result_to_mat(t: Tensor, r: Index, c: Index, k: i64) -> Body:
+def vector_result_to_mat(t: Tensor, r: i64, c: i64, k: i64) -> Body:
     """A computed cube operand crosses from the vector side into Mat (A-05)."""
-    return when(mat_need(t, r, c, "nz", k), computed(t), at(t, k)).then(
-        demand(t, vec(r, c, k)),
-        becomes(t, mat(r, c, "nz", k), tile1("tile.move", TO_MAT, realize(t, vec(r, c, k)))),
-    )
+    f, before = mat(Index(r), Index(c), "nz", k), vec(Index(r), Index(c), k)
+    return when(
+        demand(t, f), computed(t), at(t, k), eq(c % line(dtype(t))).to(i64(0)),
+        eq((batch(t).max(1) * r) % fractal_rows()).to(i64(0)),
+    ).then(demand(t, before), becomes(t, f, tile1("tile.move", TO_MAT, realize(t, before))))  # fmt: skip
 
 
 @PLACEMENT.rule
@@ -316,7 +301,7 @@ def accumulator_to_vec(t: Tensor, r: i64, c: i64, k: i64, d: String) -> Body:
     """A product that a vector op consumes leaves L0C for Vec, as plain rows."""
     f = vec(Index(r), Index(c), k)
     return when(
-        vec_need(t, Index(r), Index(c), k), eq(d).to(acc_dtype(t)), eq(d).to(dtype(t)), at(t, k)
+        demand(t, f), eq(d).to(acc_dtype(t)), eq(d).to(dtype(t)), at(t, k)
     ).then(
         demand(t, acc(r, c, k)), becomes(t, f, tile1("tile.move", TO_VEC, realize(t, acc(r, c, k))))
     )
@@ -329,8 +314,7 @@ def accumulator_to_vec_rounds(
     """Out of L0C the value is rounded to the tensor's own dtype."""
     f = vec(Index(r), Index(c), k)
     return when(
-        vec_need(t, Index(r), Index(c), k),
-        eq(d).to(acc_dtype(t)), eq(e).to(dtype(t)), ne(d).to(e), at(t, k),
+        demand(t, f), eq(d).to(acc_dtype(t)), eq(e).to(dtype(t)), ne(d).to(e), at(t, k),
     ).then(
         demand(t, acc(r, c, k)),
         becomes(t, f, tile_cast(tile1("tile.move", TO_VEC, realize(t, acc(r, c, k))), e, "rint")),
@@ -342,8 +326,7 @@ def accumulator_to_mat(t: Tensor, r: i64, c: i64, k: i64, a: String, d: String) 
     """A chained product stays on the cube side: FIXPIPE rounds it into Mat."""
     f = mat(Index(r), Index(c), "nz", k)
     return when(
-        mat_need(t, Index(r), Index(c), "nz", k),
-        eq(a).to(acc_dtype(t)), eq(d).to(dtype(t)), inserts(a, d), at(t, k),
+        demand(t, f), eq(a).to(acc_dtype(t)), eq(d).to(dtype(t)), inserts(a, d), at(t, k),
     ).then(demand(t, acc(r, c, k)), becomes(t, f, tile_insert(realize(t, acc(r, c, k)), d)))  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from pypto_egg.egraph.language import (
     Tensor,
     acc,
     acc_dtype,
-    acc_need,
     at,
     binary,
     cast,
@@ -57,6 +56,6 @@ def nearest_cast_drained_is_the_accumulator(
 ) -> Body:
     """The accumulator holds the unrounded value of both."""
     return when(
-        acc_need(t, m, n, k), eq(t).to(cast(x, d, "round")), eq(a).to(acc_dtype(x)),
+        demand(t, acc(m, n, k)), eq(t).to(cast(x, d, "round")), eq(a).to(acc_dtype(x)),
         eq(a).to(dtype(x)), drains(a, d), at(t, k),
     ).then(demand(x, acc(m, n, k)), becomes(t, acc(m, n, k), realize(x, acc(m, n, k))))  # fmt: skip

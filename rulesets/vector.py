@@ -56,7 +56,7 @@ def unary_in_vec(
     """An elementwise op wants its operand with the extents of its result (C-032)."""
     f = vec(r, c, k)
     return when(
-        vec_need(t, r, c, k), eq(t).to(unary(op, attrs, x)), at(t, k), eq(to).to(lowers_to(op))
+        demand(t, vec(r, c, k)), eq(t).to(unary(op, attrs, x)), at(t, k), eq(to).to(lowers_to(op))
     ).then(demand(x, f), becomes(t, f, tile1(to, attrs, realize(x, f))))
 
 
@@ -74,7 +74,7 @@ def with_scalar_in_vec(
     """As a unary op, with a scalar from the scalar unit."""
     f = vec(r, c, k)
     return when(
-        vec_need(t, r, c, k), eq(t).to(with_scalar(op, attrs, x, s)), at(t, k),
+        demand(t, vec(r, c, k)), eq(t).to(with_scalar(op, attrs, x, s)), at(t, k),
         eq(to).to(lowers_to(op)),
     ).then(demand(x, f), becomes(t, f, tile_with_scalar(to, attrs, realize(x, f), s)))  # fmt: skip
 
@@ -89,11 +89,33 @@ def with_scalar_extents(
 
 @VECTOR.rule
 def cast_in_vec(
-    t: Tensor, x: Tensor, d: String, mode: String, r: Index, c: Index, k: i64
+    t: Tensor, x: Tensor, d: String, mode: String, r: Index, c: i64, k: i64
 ) -> Body:
-    """A conversion on the vector unit."""
-    f = vec(r, c, k)
-    return when(vec_need(t, r, c, k), eq(t).to(cast(x, d, mode)), at(t, k)).then(
+    """A conversion on the vector unit; rows are whole blocks in both element widths."""
+    f = vec(r, Index(c), k)
+    return when(
+        demand(t, f), eq(t).to(cast(x, d, mode)), at(t, k), eq(c % line(d)).to(i64(0))
+    ).then(demand(x, f), becomes(t, f, tile_cast(realize(x, f), d, mode)))
+
+
+@VECTOR.rule
+def cast_of_a_column_in_vec(
+    t: Tensor, x: Tensor, d: String, mode: String, r: i64, k: i64
+) -> Body:
+    """As above for [M, 1], which is column-major."""
+    f = vec(Index(r), Index(1), k)
+    return when(
+        demand(t, f), eq(t).to(cast(x, d, mode)), at(t, k), eq(r % line(d)).to(i64(0))
+    ).then(demand(x, f), becomes(t, f, tile_cast(realize(x, f), d, mode)))
+
+
+@VECTOR.rule
+def cast_of_dynamic_columns_in_vec(
+    t: Tensor, x: Tensor, d: String, mode: String, r: Index, s: String, k: i64
+) -> Body:
+    """Dynamic extents are not checked (C-170)."""
+    f = vec(r, Index.sym(s), k)
+    return when(demand(t, f), eq(t).to(cast(x, d, mode)), at(t, k)).then(
         demand(x, f), becomes(t, f, tile_cast(realize(x, f), d, mode))
     )
 
@@ -136,7 +158,7 @@ def binary_in_vec(
     """Both operands have the result's shape."""
     f = vec(r, c, k)
     return when(
-        vec_need(t, r, c, k), eq(t).to(binary(op, attrs, x, y)), at(t, k),
+        demand(t, vec(r, c, k)), eq(t).to(binary(op, attrs, x, y)), at(t, k),
         eq(to).to(lowers_to(op)), eq(family(op)).to(String("binary")),
         eq(rows(x)).to(rows(y)), eq(cols(x)).to(cols(y)), eq(lead(x)).to(lead(y)),
     ).then(
@@ -197,7 +219,7 @@ def narrow_left_column_is_expanded_first(
     """narrow op wide keeps its order: the [M, 1] operand is spread over the wide one's shape."""
     f, column = vec(r, c, k), vec(r, Index(1), k)
     return when(
-        vec_need(t, r, c, k), eq(t).to(binary(op, attrs, x, y)), at(t, k),
+        demand(t, vec(r, c, k)), eq(t).to(binary(op, attrs, x, y)), at(t, k),
         eq(family(op)).to(String("binary")), eq(to).to(lowers_to(op)),
         eq(cols(x)).to(Index(1)), ne(cols(y)).to(Index(1)), eq(rows(x)).to(rows(y)),
     ).then(
@@ -218,7 +240,7 @@ def narrow_left_row_is_expanded_first(
     """As above for a [1, N] left operand."""
     f, row = vec(r, c, k), vec(Index(1), c, k)
     return when(
-        vec_need(t, r, c, k), eq(t).to(binary(op, attrs, x, y)), at(t, k),
+        demand(t, vec(r, c, k)), eq(t).to(binary(op, attrs, x, y)), at(t, k),
         eq(family(op)).to(String("binary")), eq(to).to(lowers_to(op)),
         eq(rows(x)).to(Index(1)), ne(rows(y)).to(Index(1)), eq(cols(x)).to(cols(y)),
     ).then(
@@ -239,7 +261,7 @@ def row_expand_in_vec(
     """The [M, 1] vector has the matrix' rows."""
     f, column = vec(r, c, k), vec(r, Index(1), k)
     return when(
-        vec_need(t, r, c, k), eq(t).to(binary(op, attrs, x, v)), at(t, k),
+        demand(t, vec(r, c, k)), eq(t).to(binary(op, attrs, x, v)), at(t, k),
         eq(family(op)).to(String("row_expand")), eq(to).to(lowers_to(op)),
     ).then(
         demand(x, f), demand(v, column),
@@ -255,7 +277,7 @@ def col_expand_in_vec(
     """The [1, N] vector has the matrix' columns."""
     f, row = vec(r, c, k), vec(Index(1), c, k)
     return when(
-        vec_need(t, r, c, k), eq(t).to(binary(op, attrs, x, v)), at(t, k),
+        demand(t, vec(r, c, k)), eq(t).to(binary(op, attrs, x, v)), at(t, k),
         eq(family(op)).to(String("col_expand")), eq(to).to(lowers_to(op)),
     ).then(
         demand(x, f), demand(v, row),
@@ -329,7 +351,7 @@ def col_reduction_in_vec(
     """A column reduction reads whole columns."""
     f = vec(r, c, k)
     return when(
-        vec_need(t, Index(1), c, k), eq(t).to(reduce(op, x)), at(t, k), eq(to).to(lowers_to(op)),
+        demand(t, vec(Index(1), c, k)), eq(t).to(reduce(op, x)), at(t, k), eq(to).to(lowers_to(op)),
         eq(family(op)).to(String("col_reduce")), extents(x, r, q),
     ).then(demand(x, f), becomes(t, vec(Index(1), c, k), tile1(to, "", realize(x, f))))  # fmt: skip
 
@@ -425,4 +447,4 @@ def full_in_vec(
     """A tile filled with a constant."""
     return when(
         vec_need(t, r, c, k), eq(t).to(full(v, s, d)), at(t, k), eq(u).to(lead(t))
-    ).then(becomes(t, vec(r, c, k), tile_full(v, u.append(Vec(r, c)), rows(t), cols(t), d, k)))
+    ).then(becomes(t, vec(r, c, k), tile_full(v, u.append(Vec(r, c)), s, d, k)))

@@ -99,6 +99,11 @@ def gm(name: StringLike, point: i64Like) -> Tensor:
     """The content of a GM window; `point` tells reads of written memory apart, 0 is read-only."""
 
 
+@function(egg_fn="tensor.value")
+def value(number: i64Like) -> Tensor:
+    """A name for a value of the program, so that terms built from it stay shallow."""
+
+
 @function(egg_fn="tensor.unary")
 def unary(op: StringLike, attrs: StringLike, x: Tensor) -> Tensor: ...
 
@@ -332,9 +337,6 @@ def realize(t: Tensor, f: Form) -> Tile:
 vec_need = relation("vec_need", Tensor, Index, Index, i64)
 """A demand for a Vec tile whose lines are whole 32-byte blocks: rows, cols, region."""
 
-acc_need = relation("acc_need", Tensor, i64, i64, i64)
-"""A demand for an accumulator of whole fractals that fits L0C: rows, cols, region."""
-
 extents = relation("extents", Tensor, Index, Index)
 """Physical extents that some producer of this tensor offers."""
 
@@ -457,8 +459,9 @@ def tile_create(
 
 @function(egg_fn="tile.full")
 def tile_full(
-    value: Scalar, shape: Vec[Index], rows: Index, cols: Index, dtype: StringLike, region: i64Like
-) -> Tile: ...
+    value: Scalar, shape: Vec[Index], valid: Vec[Index], dtype: StringLike, region: i64Like
+) -> Tile:
+    """A tile of these physical extents filled with a value; `valid` also gives its rank."""
 
 
 @function(egg_fn="tile.assemble")
@@ -477,12 +480,17 @@ def outer(x: Tile, region: i64Like) -> Tile:
 
 @function(egg_fn="carried")
 def carried(loop: i64Like, position: i64Like, form: Form) -> Tile:
-    """The iter_arg of a loop that carries a tile; it requires the loop's `looped` node."""
+    """The iter_arg of a loop that carries a tile; it requires the loop to carry this form."""
 
 
 @function(egg_fn="looped")
 def looped(loop: i64Like, position: i64Like, form: Form, init: Tile, yielded: Tile) -> Tile:
-    """The result of a loop that carries a tile in this form."""
+    """A loop that carries a tile in this form."""
+
+
+@function(egg_fn="loop_carry", unextractable=True)
+def loop_carry(loop: i64Like, position: i64Like, form: Form) -> Tile:
+    """The e-class of all ways in which a loop can carry a tile in this form."""
 
 
 @function(egg_fn="merged")

@@ -8,12 +8,10 @@ has an effect or steers control flow goes into the skeleton. What rules need to 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
-
 from pypto_egg.analysis.effects import Effects, analyse_effects
 from pypto_egg.analysis.provenance import RootKind
 from pypto_egg.analysis.regions import Region, RegionKind, trip_count
-from pypto_egg.egraph import language as eg
+from pypto_egg.egraph.bulk import Action, Term, fact, node
 from pypto_egg.egraph.facts import Facts
 from pypto_egg.egraph.gm import in_bounds, view_window, whole_window
 from pypto_egg.egraph.skeleton import (
@@ -30,7 +28,7 @@ from pypto_egg.egraph.skeleton import (
     Skeleton,
     Store,
 )
-from pypto_egg.egraph.terms import cast_to, computed_term, indices, unsupported
+from pypto_egg.egraph.terms import cast_to, computed_term, unsupported
 from pypto_egg.egraph.values import (
     Keys,
     Local,
@@ -74,12 +72,14 @@ class Loaded:
         skeleton: what emission walks.
         keys: what the strings in the e-graph stand for.
         roots: statement keys whose e-classes must be extracted.
+        shared: windows that a product and a vector op both read and that may be loaded only once.
     """
 
-    actions: list[Any]
+    actions: list[Action]
     skeleton: Skeleton
     keys: Keys
     roots: list[int]
+    shared: list[Window]
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Loader:
     keys: Keys = field(default_factory=Keys)
     roots: list[int] = field(default_factory=list)
     values: dict[Var, Value] = field(default_factory=dict)
-    _windows: dict[str, tuple[Local, set[str]]] = field(default_factory=dict)
+    _windows: dict[str, tuple[Window, Local, set[str]]] = field(default_factory=dict)
     _pins: list[Item] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -109,15 +109,18 @@ class Loader:
             if isinstance(param.var.type, TensorType):
                 self.values[param.var] = whole_window(param.var, param.var.type)
         items = self._block(self.function.body, self.effects.regions.root)
-        for local, consumers in self._windows.values():
+        shared = []
+        for window, local, consumers in self._windows.values():
             if self.duplicate or consumers <= _PRODUCTS:
-                self.facts.add(eg.boxable(local.term))
+                self.facts.add(fact("boxable", local.term))
+            elif consumers & _PRODUCTS:
+                shared.append(window)
         regions = self.effects.regions
         around = {r.id: r.parent.id for r in regions.regions if r.parent is not None}
         self.facts.regions(regions)
         multiplicity = {r.id: regions.multiplicity(r) for r in regions.regions}
         skeleton = Skeleton(items, around, multiplicity)
-        return Loaded(self.facts.actions, skeleton, self.keys, self.roots)
+        return Loaded(self.facts.actions, skeleton, self.keys, self.roots, shared)
 
     # --- statements ----------------------------------------------------------------------------
 
@@ -206,13 +209,13 @@ class Loader:
             if value is not None:
                 name = arg.name if isinstance(arg, Var) else var.name
                 operands[i] = self._local(value, stmt, name, family_of(call))
-        term = computed_term(call, operands, self.keys)
+        term = self.facts.bind(computed_term(call, operands, self.keys))
         assert isinstance(call.type, TensorType)
         home = self._home(region, [v.home for v in operands.values()], call)
         local = Local(term, replace(call.type), home)
         self.values[var] = local
         self.facts.describe(local, var.name)
-        self.facts.add(eg.computed(term))
+        self.facts.add(fact("computed", term))
         if family_of(call) in ("create", "full"):
             self.facts.offer_vec_extents(local)
 
@@ -227,7 +230,7 @@ class Loader:
         key = self._root_key()
         indices_ = call.args[1]
         assert isinstance(indices_, TupleExpr)
-        self.facts.add(eg.read_root(key, source.term, region.id))
+        self.facts.add(fact("read_root", key, source.term, region.id))
         return [ScalarRead(key, indices_, var, stmt)]
 
     def _store(self, call: Call, var: Var | None, stmt: Stmt, region: Region) -> Store:
@@ -253,11 +256,11 @@ class Loader:
         key = self._root_key()
         stored = local
         if local.type.dtype != target.dtype:
-            term = cast_to(local.term, local.type.dtype, target.dtype)
+            term = self.facts.bind(cast_to(local.term, local.type.dtype, target.dtype))
             stored = Local(term, replace(local.type, dtype=target.dtype), local.home)
             self.facts.describe(stored, None)
-            self.facts.add(eg.computed(term))
-        self.facts.add(eg.store_root(key, stored.term, region.id, target.dtype.name))
+            self.facts.add(fact("computed", term))
+        self.facts.add(fact("store_root", key, stored.term, region.id, target.dtype.name))
         return key
 
     def _root_key(self) -> int:
@@ -270,11 +273,11 @@ class Loader:
         inner = self.effects.regions.opened_by(stmt)[0]
         kinds = tuple(self._carry_kind(v) for v in stmt.iter_args)
         for position, (arg, kind) in enumerate(zip(stmt.iter_args, kinds, strict=True)):
-            self._bind_carried(arg, kind, eg.iter_arg(inner.id, position), inner)
+            self._bind_carried(arg, kind, node("tensor.iter_arg", inner.id, position), inner)
         body = self._block(stmt.body, inner)
         yields = _yielded(stmt.body)
         for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
-            self._bind_carried(result, kind, eg.loop_result(inner.id, position), region)
+            self._bind_carried(result, kind, node("tensor.loop_result", inner.id, position), region)
             if kind is CarryKind.TENSOR:
                 self._carry(stmt, position, yields[position], inner, region)
         return Loop(stmt, inner.id, body, kinds, yields)
@@ -286,13 +289,13 @@ class Loader:
         init = self._carried_value(stmt.inits[position], stmt, arg)
         self._refuse_written_yield(yielded, stmt, arg)
         value = self._carried_value(yielded, stmt, arg)
-        self.facts.add(eg.carry(inner.id, position, region.id, init.term, value.term))
+        self.facts.add(fact("carry", inner.id, position, region.id, init.term, value.term))
         if self._starts_at_zero(stmt, position, yielded):
             assert isinstance(stmt, For) and isinstance(arg.type, TensorType)
             key = len(self.keys.created) + 1
             self.keys.created[key] = arg.type
             first = self.keys.scalar(BinOp("==", stmt.var, stmt.start, BOOL))
-            self.facts.add(eg.seeded(inner.id, position, key, first))
+            self.facts.add(fact("seeded", inner.id, position, key, first))
 
     def _refuse_written_yield(self, yielded: Expr, stmt: Stmt, arg: Var) -> None:
         value = self._value(yielded, stmt)
@@ -344,13 +347,13 @@ class Loader:
         yields = _yielded(stmt.then), _yielded(stmt.orelse)
         kinds = tuple(self._carry_kind(v) for v in stmt.results)
         for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
-            self._bind_carried(result, kind, eg.phi(arms[0].id, position), region)
+            self._bind_carried(result, kind, node("tensor.phi", arms[0].id, position), region)
             if kind is CarryKind.TENSOR:
                 for arm in yields:
                     self._refuse_written_yield(arm[position], stmt, result)
                 values = [self._carried_value(arm[position], stmt, result) for arm in yields]
                 self.facts.add(
-                    eg.arms(arms[0].id, position, arms[0].id, arms[1].id, *(v.term for v in values))
+                    fact("arms", arms[0].id, position, arms[0].id, arms[1].id, *(v.term for v in values))
                 )
         return Branch(
             stmt, arms[0].id, arms[1].id if len(arms) > 1 else None, then, orelse, kinds, *yields
@@ -372,7 +375,7 @@ class Loader:
             )
         return CarryKind.TENSOR
 
-    def _bind_carried(self, var: Var, kind: CarryKind, term: Any, home: Region) -> None:
+    def _bind_carried(self, var: Var, kind: CarryKind, term: Term, home: Region) -> None:
         if not isinstance(var.type, TensorType):
             return
         if kind is CarryKind.KEPT:
@@ -381,7 +384,7 @@ class Loader:
         local = Local(term, var.type, home)
         self.values[var] = local
         self.facts.describe(local, var.name)
-        self.facts.add(eg.computed(term))
+        self.facts.add(fact("computed", term))
 
     def _exit(self, stmt: Return, region: Region) -> Exit:
         values: list[Expr | ExitStore] = []
@@ -420,7 +423,7 @@ class Loader:
         """The value as a term; a window becomes the content of the memory that it is."""
         local = value if isinstance(value, Local) else self._loaded(value, stmt, name)
         if local.window is not None:
-            self._windows[local.window][1].add(consumer)
+            self._windows[local.window][2].add(consumer)
         return local
 
     def _loaded(self, window: Window, stmt: Stmt, name: str) -> Local:
@@ -433,20 +436,22 @@ class Loader:
         read_only = self.effects.is_read_only(window.handle)
         point = 0 if read_only else self.effects.regions.position_of(stmt) + 1
         key = self._window_key(window, point)
-        local = Local(eg.gm(key, point), window.type, self._window_home(window, stmt), key)
+        home = self._window_home(window, stmt)
         if key in self._windows:
-            self.facts.add(eg.at(local.term, local.home.id))
-            return local
-        self._windows[key] = (local, set())
+            known = self._windows[key][1]
+            self.facts.add(fact("at", known.term, home.id))
+            return replace(known, home=home)
+        local = Local(self.facts.bind(node("tensor.gm", key, point)), window.type, home, key)
+        self._windows[key] = (window, local, set())
         self.facts.describe(local, name)
         self.facts.offer_vec_extents(local)
-        handle = eg.Gm(self.keys.handle(window.handle))
-        self.facts.add(eg.located(local.term, handle, indices(self.keys, window.offsets)))
-        self.facts.add(eg.floating(local.term) if read_only else eg.pinned(local.term, point))
+        handle = node("gm.handle", self.keys.handle(window.handle))
+        self.facts.add(fact("located", local.term, handle, self.keys.indices(window.offsets)))
+        self.facts.add(fact("floating", local.term) if read_only else fact("pinned", local.term, point))
         if not read_only:
             self._pins.append(Pin(point))
         if len(window.offsets) == 2:
-            self.facts.add(eg.transposable(handle))
+            self.facts.add(fact("transposable", handle))
         return local
 
     def _window_key(self, window: Window, point: int) -> str:

@@ -182,10 +182,11 @@ class Recipes:
         return Recipe(_created(shape, self._dtype(dtype), memory, valid))
 
     def _full(self, node: Node, tiles: list[Var]) -> Recipe:
-        value, shape_, rows, cols, dtype_, _ = node.children
-        shape, dtype = self.dims(shape_), self._dtype(dtype_)
-        call = make_call("tile.full", (tuple_of(shape), self._scalar(value)), {"dtype": dtype})
-        return Recipe(_declared_valid(call, self._valid(shape, rows, cols)))
+        value, shape_, valid_, dtype_, _ = node.children
+        valid, dtype = self.dims(valid_), self._dtype(dtype_)
+        shape = tuple_of(self.dims(shape_)[-len(valid) :])
+        call = make_call("tile.full", (shape, self._scalar(value)), {"dtype": dtype})
+        return Recipe(_declared_valid(call, valid))
 
     def _valid(self, shape: tuple[Dim, ...], rows: str, cols: str) -> tuple[Dim, ...]:
         last = (self.dim(self._snapshot.index(rows)), self.dim(self._snapshot.index(cols)))

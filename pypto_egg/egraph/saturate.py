@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from egglog import EGraph, ruleset
 
+from pypto_egg.egraph import bulk
 from pypto_egg.egraph.machine import machine_facts
 from pypto_egg.target.target import Target
 
@@ -86,9 +87,9 @@ class _Base:
         self.groups = tuple(groups)
         self.rules = [rule for group in groups for rule in group.rules]
         self.ruleset = ruleset(*(rule.egglog_rule for rule in self.rules), name="lowering")
-        self.names = {str(rule.egglog_rule): rule.name for rule in self.rules}
         self.egraph = EGraph()
         self.egraph.register(*machine_facts(target))
+        bulk.declare(self.egraph)
         self.egraph.run(self.ruleset)
 
 
@@ -127,7 +128,7 @@ class Session:
 
     def register(self, actions: Iterable[Any]) -> None:
         """Add terms and facts."""
-        self.egraph.register(*actions)
+        bulk.run(self.egraph, actions)
 
     def saturate(
         self, limits: Limits, clock: Callable[[], float] = time.perf_counter
@@ -140,7 +141,7 @@ class Session:
             report = self.egraph.run(self._base.ruleset)
             iterations += 1
             for rule, count in report.num_matches_per_rule.items():
-                name = self._base.names.get(rule, rule)
+                name = str(getattr(rule, "name", None) or rule)
                 matches[name] = matches.get(name, 0) + count
             if not report.updated:
                 stop = StopReason.SATURATED

@@ -9,12 +9,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from pypto_egg.egraph import language
+from pypto_egg.egraph.bulk import RELATION_PREFIX
 from pypto_egg.errors import InternalError
-
-# A relation has no egg_fn: egglog puts the name of the module that declares it before its own.
-_RELATION_PREFIX = language.__name__.replace(".", "_") + "_"
-
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -40,7 +36,7 @@ class Snapshot:
             if kind == "primitive" and not entry["children"]:
                 self._literals[cls] = entry["op"]
             children = tuple(raw[child]["eclass"] for child in entry["children"])
-            op = "vec" if kind == "primitive" else name.removeprefix(_RELATION_PREFIX)
+            op = "vec" if kind == "primitive" else name.removeprefix(RELATION_PREFIX)
             self.classes.setdefault(cls, []).append(Node(op, children))
 
     def nodes(self, cls: str, op: str) -> list[Node]:

@@ -8,12 +8,9 @@ because tile ops keep the dtype of their tile (PyPTO operator reference, hazards
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from egglog import Vec
-
-from pypto_egg.egraph import language as eg
 from pypto_egg.egraph.attrs import encode
+from pypto_egg.egraph.bulk import Term, node
 from pypto_egg.egraph.values import Keys, Local
 from pypto_egg.errors import LoweringError
 from pypto_egg.ir.dtype import DType
@@ -31,7 +28,7 @@ WIDEST_EXACT = "rint"
 SCALAR_FORM = {"tensor.maximum": "tensor.maximums", "tensor.minimum": "tensor.minimums"}
 
 
-def computed_term(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def computed_term(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     """The term of a call whose tensor operands are `operands` (position -> value).
 
     Raises:
@@ -53,9 +50,9 @@ def unsupported(call: Call, why: str = "") -> LoweringError:
     )
 
 
-def cast_to(term: Any, source: DType, dtype: DType) -> Any:
+def cast_to(term: Term, source: DType, dtype: DType) -> Term:
     """The term converted to `dtype`, rounding to nearest even where it must."""
-    return term if source == dtype else eg.cast(term, dtype.name, WIDEST_EXACT)
+    return term if source == dtype else node("tensor.cast", term, dtype.name, WIDEST_EXACT)
 
 
 def _result(call: Call) -> TensorType:
@@ -67,40 +64,40 @@ def _attrs(call: Call) -> str:
     return encode({k: v for k, v in call.kwargs if k not in ("axis", "keep_dim")})
 
 
-def _converted(value: Local, dtype: DType) -> Any:
+def _converted(value: Local, dtype: DType) -> Term:
     return cast_to(value.term, value.type.dtype, dtype)
 
 
-def _unary(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _unary(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     if call.kwarg("high_precision"):
         raise unsupported(call, "high_precision needs a scratch tile that is not modelled")
-    return eg.unary(call.op, _attrs(call), _converted(operands[0], _result(call).dtype))
+    return node("tensor.unary", call.op, _attrs(call), _converted(operands[0], _result(call).dtype))
 
 
-def _cast(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _cast(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     target, mode = call.kwarg("target_type"), call.kwarg("mode")
     assert isinstance(target, DType)
-    return eg.cast(operands[0].term, target.name, str(mode))
+    return node("tensor.cast", operands[0].term, target.name, str(mode))
 
 
-def _binary(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _binary(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     if 1 not in operands:
         return _with_scalar(call, operands, keys)
     if call.op in ("tensor.xor",):
         raise unsupported(call, "it needs a scratch tile that is not modelled")
     dtype = _result(call).dtype
-    return eg.binary(
-        call.op, _attrs(call), _converted(operands[0], dtype), _converted(operands[1], dtype)
+    return node(
+        "tensor.binary", call.op, _attrs(call), _converted(operands[0], dtype), _converted(operands[1], dtype)
     )
 
 
-def _with_scalar(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _with_scalar(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     if call.op in ("tensor.xors",):
         raise unsupported(call, "it needs a scratch tile that is not modelled")
     dtype = _result(call).dtype
     scalar = keys.scalar(scalar_as(call.args[1], dtype))
     name = SCALAR_FORM.get(call.op, call.op)
-    return eg.with_scalar(name, _attrs(call), _converted(operands[0], dtype), scalar)
+    return node("tensor.with_scalar", name, _attrs(call), _converted(operands[0], dtype), scalar)
 
 
 def scalar_as(scalar: Expr, dtype: DType) -> Expr:
@@ -115,7 +112,7 @@ def scalar_as(scalar: Expr, dtype: DType) -> Expr:
     return Cast(scalar, dtype)
 
 
-def _reduce(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _reduce(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     if call.kwarg("keep_dim", True) is not True:
         raise unsupported(call, "keep_dim=False has no tile form")
     source = operands[0].type
@@ -124,89 +121,84 @@ def _reduce(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
     last = axis in (-1, source.rank - 1) if rows else axis in (-2, source.rank - 2)
     if not last or (not rows and source.rank != 2):
         raise unsupported(call, f"axis {axis} of a rank-{source.rank} tensor has no tile form")
-    return eg.reduce(call.op, operands[0].term)
+    return node("tensor.reduce", call.op, operands[0].term)
 
 
-def _transpose(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _transpose(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     rank = operands[0].type.rank
     axes = [const_value(axis) for axis in call.args[1:3]]
     if rank != 2 or sorted(axis % rank if axis is not None else -1 for axis in axes) != [0, 1]:
         raise unsupported(call, f"only the two axes of a rank-2 value, not {axes} of rank {rank}")
     if len(call.args) > 3:
         raise unsupported(call, "an explicit valid_shape operand")
-    return eg.transpose(operands[0].term)
+    return node("tensor.transpose", operands[0].term)
 
 
-def _matmul(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _matmul(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     x, y = operands[0], operands[1]
     if min(x.type.rank, y.type.rank) < 2:
         raise unsupported(call, "a rank-1 operand; reshape it to a matrix")
     if call.kwarg("c_matrix_nz"):
         raise unsupported(call, "c_matrix_nz")
     flags = (int(bool(call.kwarg("a_trans"))), int(bool(call.kwarg("b_trans"))))
-    return eg.matmul(x.term, y.term, *flags, _result(call).dtype.name)
+    return node("tensor.matmul", x.term, y.term, *flags, _result(call).dtype.name)
 
 
-def _matmul_acc(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _matmul_acc(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     if len(call.args) > 3:
         raise unsupported(call, "init_cond")
     if _result(call).rank != 2:
         raise unsupported(call, "a batched accumulator")
     flags = (int(bool(call.kwarg("a_trans"))), int(bool(call.kwarg("b_trans"))))
-    return eg.matmul_acc(*(operands[i].term for i in range(3)), *flags)
+    return node("tensor.matmul_acc", *(operands[i].term for i in range(3)), *flags)
 
 
-def _slice(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _slice(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     if len(call.args) > 4 and dims_of(call.args[4]):
         raise unsupported(call, "drop_dims of a value on chip; reshape the result instead")
     result = _result(call)
-    return eg.window(
+    return node(
+        "tensor.slice",
         operands[0].term,
-        indices(keys, dims_of(call.args[2])),
-        indices(keys, result.shape),
-        indices(keys, result.valid_shape),
+        keys.indices(dims_of(call.args[2])),
+        keys.indices(result.shape),
+        keys.indices(result.valid_shape),
     )
 
 
-def _reshape(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _reshape(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     source = operands[0].type
     if source.valid_shape != source.shape:
         raise unsupported(call, "a partly valid value on chip")
-    return eg.reshape(operands[0].term, indices(keys, _result(call).shape))
+    return node("tensor.reshape", operands[0].term, keys.indices(_result(call).shape))
 
 
-def _set_validshape(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _set_validshape(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     rows, cols = (keys.index(fold(arg)) for arg in call.args[1:3])
-    return eg.set_validshape(operands[0].term, rows, cols)
+    return node("tensor.set_validshape", operands[0].term, rows, cols)
 
 
-def _full(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _full(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     result = _result(call)
-    return eg.full(
-        keys.scalar(call.args[1]), indices(keys, result.shape), result.dtype.name
+    return node(
+        "tensor.full", keys.scalar(call.args[1]), keys.indices(result.shape), result.dtype.name
     )
 
 
-def _create(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _create(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     if call.kwarg("init_value") is not None:
         raise unsupported(call, "init_value; use tensor.full")
     key = len(keys.created) + 1
     keys.created[key] = _result(call)
-    return eg.create(key)
+    return node("tensor.create", key)
 
 
-def _assemble(call: Call, operands: dict[int, Local], keys: Keys) -> Any:
+def _assemble(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     source = _converted(operands[1], operands[0].type.dtype)
-    return eg.assemble(operands[0].term, source, indices(keys, dims_of(call.args[2])))
+    return node("tensor.assemble", operands[0].term, source, keys.indices(dims_of(call.args[2])))
 
 
-def indices(keys: Keys, dims: tuple[int | Expr, ...]) -> Any:
-    """Dimensions as a vector of index terms."""
-    terms = [keys.index(dim) for dim in dims]
-    return Vec(*terms) if terms else Vec[eg.Index].empty()
-
-
-_BUILDERS: dict[str, Callable[[Call, dict[int, Local], Keys], Any]] = {
+_BUILDERS: dict[str, Callable[[Call, dict[int, Local], Keys], Term]] = {
     "unary": _unary,
     "cast": _cast,
     "binary": _binary,

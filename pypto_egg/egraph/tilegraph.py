@@ -32,10 +32,11 @@ from pypto_egg.ops.registry import make_call
 STATEMENTS = ("store", "read")
 TRANSPARENT = ("outer",)
 CARRIES = ("looped", "carried", "merged")
+NAMES = ("realize", "loop_carry", "stmt")  # what names an e-class and makes nothing
 
 
 # Where a constructor without tile operands says in which region it is.
-REGION_ARGUMENT = {"load": 5, "tile.create": 6, "tile.full": 5, "carried": 0}
+REGION_ARGUMENT = {"load": 5, "tile.create": 6, "tile.full": 4, "carried": 0}
 
 
 @dataclass(eq=False)
@@ -115,7 +116,7 @@ class _Builder:
         self.index: dict[str, int] = {}
         self.classes: list[TileClass] = []
         self.refused: list[tuple[str, str, str]] = []
-        self.carries: dict[tuple[tuple[int, ...], str], TileNode] = {}
+        self.carries: dict[tuple[tuple[int, ...], str], list[TileNode]] = {}
         self.forms = _forms(snapshot, loaded)
 
     def build(self) -> TileGraph:
@@ -140,7 +141,7 @@ class _Builder:
     def _expand(self, position: int) -> None:
         cls = self.classes[position]
         for source in self.snapshot.classes[cls.id]:
-            if source.op in ("realize", "stmt"):
+            if source.op in NAMES:
                 continue
             children = tuple(self._visit(c) for c in source.children if self._is_tile(c))
             node = TileNode(source, position, children)
@@ -151,11 +152,11 @@ class _Builder:
             if source.op in STATEMENTS:
                 node.key = (self.snapshot.integer(source.children[0]),)
             if source.op == "looped":
-                self.carries.setdefault((node.key, source.children[2]), node)
+                self.carries.setdefault((node.key, source.children[2]), []).append(node)
             cls.nodes.append(node)
 
     def _is_tile(self, cls: str) -> bool:
-        return any(node.op in CARRIES or node.op == "realize" or node.op in TRANSPARENT
+        return any(node.op in CARRIES or node.op in NAMES or node.op in TRANSPARENT
                    or self.recipes.has(node.op) for node in self.snapshot.classes[cls])  # fmt: skip
 
     def _type_classes(self) -> None:
@@ -183,12 +184,13 @@ class _Builder:
     def _typed_by(self, node: TileNode) -> tuple[int, ...]:
         """The classes whose types a node's own type follows from."""
         if node.op == "carried":
-            carry = self._carry_of(node)
-            return (carry.children[0],) if carry is not None else (node.cls,)
+            return (self._carry_class(node),)
         return node.children[:1] if node.op == "looped" else node.children
 
-    def _carry_of(self, node: TileNode) -> TileNode | None:
-        return self.carries.get((node.key, node.source.children[2]))
+    def _carry_class(self, node: TileNode) -> int:
+        """The class of the loop result that an iter_arg belongs to; its own if there is none."""
+        carries = self.carries.get((node.key, node.source.children[2]), [])
+        return carries[0].cls if carries else node.cls
 
     def _type_node(self, node: TileNode) -> bool:
         """Type a node and, if it is the first, its class; False if its op refuses it."""
@@ -231,6 +233,8 @@ class _Builder:
 
     def _region_of(self, node: TileNode) -> int:
         """Where a tile that is no realisation of its own exists: with its operands."""
+        if node.op == "looped":
+            return self.classes[node.children[0]].region
         if node.op in REGION_ARGUMENT:
             return self.snapshot.integer(node.source.children[REGION_ARGUMENT[node.op]])
         return max((self.classes[child].region for child in node.children), default=0)
@@ -239,9 +243,8 @@ class _Builder:
         """Remove the nodes that cannot be made, until none is left that needs one of them."""
         for cls in self.classes:
             for node in cls.nodes:
-                carry = self._carry_of(node) if node.op == "carried" else None
-                node.requires = (carry.cls,) if carry is not None else ()
-                node.typed &= node.op != "carried" or carry is not None
+                if node.op == "carried":
+                    node.requires = (self._carry_class(node),)
         changed = True
         while changed:
             changed = False

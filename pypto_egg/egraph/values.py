@@ -4,10 +4,8 @@ handles and names go into the e-graph."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
-
 from pypto_egg.analysis.regions import Region
-from pypto_egg.egraph.language import Index, Scalar
+from pypto_egg.egraph.bulk import Term, node, vector
 from pypto_egg.ir.dtype import DType
 from pypto_egg.ir.expr import Expr, Var
 from pypto_egg.ir.fold import fold
@@ -25,7 +23,7 @@ class Local:
         window: the key of the window it is loaded from, for a tensor in global memory.
     """
 
-    term: Any
+    term: Term
     type: TensorType
     home: Region
     window: str | None = None
@@ -60,10 +58,14 @@ class Keys:
     _expression_keys: dict[Expr, str] = field(default_factory=dict)
     _handle_keys: dict[Var, str] = field(default_factory=dict)
 
-    def index(self, dim: Dim) -> Index:
+    def index(self, dim: Dim) -> Term:
         """A dimension or offset as an index term."""
         text = self.text(dim)
-        return Index.sym(text) if text in self.expressions else Index(int(text))
+        return node("index.sym", text) if text in self.expressions else node("index", int(text))
+
+    def indices(self, dims: tuple[Dim, ...]) -> Term:
+        """Dimensions or offsets as a vector of index terms."""
+        return vector([self.index(dim) for dim in dims])
 
     def text(self, dim: Dim) -> str:
         """A dimension or offset as text, equal for equal values."""
@@ -71,9 +73,9 @@ class Keys:
         constant = value if isinstance(value, int) else getattr(value, "value", None)
         return str(constant) if isinstance(constant, int) else self.expression(value)
 
-    def scalar(self, expr: Expr) -> Scalar:
+    def scalar(self, expr: Expr) -> Term:
         """A scalar operand as a term."""
-        return Scalar(self.expression(expr))
+        return node("scalar", self.expression(expr))
 
     def expression(self, expr: Expr) -> str:
         """The key of a scalar expression; equal expressions have equal keys."""

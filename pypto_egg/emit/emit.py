@@ -80,15 +80,16 @@ class Emitter:
     # --- items ---------------------------------------------------------------------------------
 
     def _region(
-        self, region: int, items: tuple[Item, ...], yields: tuple[int, ...] = (), kept: Block = ()
+        self, region: int, items: tuple[Item, ...], yields: tuple[tuple[int, str], ...] = ()
     ) -> Block:
-        """The statements of a region; `yields` are classes that must exist at its end."""
+        """The statements of a region; `yields` are the classes that must exist at its end, each
+        with the name of the value that it is yielded for."""
         self.blocks[region] = []
         for item in items:
             self._item(item, region)
-        for cls in yields:
-            self._ensure(cls)
-        return (*self.blocks.pop(region), *kept)
+        for cls, name in yields:
+            self._ensure(cls, name)
+        return tuple(self.blocks.pop(region))
 
     def _item(self, item: Item, region: int) -> None:
         out = self.blocks[region].append
@@ -158,8 +159,9 @@ class Emitter:
 
     def _loop(self, item: Loop) -> Stmt:
         carried = self._carries.get(item.region, [])
-        for cls in carried:
-            self._ensure(self.choice[cls].children[0])
+        names = [item.stmt.iter_args[self.choice[cls].key[1]].name for cls in carried]
+        for cls, name in zip(carried, names, strict=True):
+            self._ensure(self.choice[cls].children[0], name)
         inits = [self.tiles[self.choice[cls].children[0]] for cls in carried]
         args = [self._carry_var(item.stmt.iter_args[self.choice[cls].key[1]], init)
                 for cls, init in zip(carried, inits, strict=True)]  # fmt: skip
@@ -167,7 +169,7 @@ class Emitter:
             self._bind_iter_arg(cls, arg)
         kept = self._kept_carries(item)
         yields = tuple(self.choice[cls].children[1] for cls in carried)
-        body = self._region(item.region, item.body, yields)
+        body = self._region(item.region, item.body, tuple(zip(yields, names, strict=True)))
         results = [self._carry_var(item.stmt.results[self.choice[cls].key[1]], init)
                    for cls, init in zip(carried, inits, strict=True)]  # fmt: skip
         values = [*(substitute(item.yields[i], self.renamed) for i in kept),
@@ -217,7 +219,8 @@ class Emitter:
                 blocks.append(())
                 continue
             yields = tuple(self.choice[cls].children[arm] for cls in merged)
-            block = self._region(region, items, yields)
+            names = (item.stmt.results[self.choice[cls].key[1]].name for cls in merged)
+            block = self._region(region, items, tuple(zip(yields, names, strict=True)))
             values = (*(substitute(originals[i], self.renamed) for i in kept),
                       *(self.tiles[cls] for cls in yields))  # fmt: skip
             blocks.append((*block, Yield(values)) if values else block)
@@ -238,9 +241,13 @@ class Emitter:
 
     # --- tiles ---------------------------------------------------------------------------------
 
-    def _ensure(self, wanted: int) -> None:
-        """Emit the tile of a class and whatever it is made of, if it is not there yet."""
-        stack = [(wanted, self.graph.classes[wanted].name)]
+    def _ensure(self, wanted: int, name: str = "") -> None:
+        """Emit the tile of a class and whatever it is made of, if it is not there yet.
+
+        Args:
+            name: the source name to use for tiles that have none of their own.
+        """
+        stack = [(wanted, self.graph.classes[wanted].name or name)]
         while stack:
             cls, name = stack[-1]
             if cls in self.tiles:
