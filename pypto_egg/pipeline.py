@@ -184,7 +184,7 @@ def _verified(result: Lowering, verify: Verify) -> Lowering:
     if verify == "auto" and effort > AUTO_VERIFY_WORK:
         return replace(result, verification=f"left out: about {effort:.1e} operations")
     entry = entry_function(result.source)
-    inputs = random_inputs(entry)
+    inputs = random_inputs(entry, program=result.source)
     comparison = compare(result.source, result.program, inputs, function=entry.name)
     if not comparison.equal:
         raise VerificationError(

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from egglog import EGraph, bindings
+from egglog import EGraph, Ruleset, bindings
+from egglog import run as run_schedule
 
 from pypto_egg.egraph import language
 
@@ -53,6 +54,23 @@ def assign(function: str, argument: Term | int | str, value: Term | int | str) -
 def run(egraph: EGraph, actions: Iterable[Action]) -> None:
     """Carry the actions out."""
     egraph._egraph.run_program(*actions)
+
+
+class Step:
+    """One round in which every rule of a ruleset may fire, as a command made once.
+
+    The high-level `run` hashes every declaration each time, which costs more than the round.
+    """
+
+    def __init__(self, egraph: EGraph, ruleset: Ruleset) -> None:
+        egraph.run(ruleset)
+        self._command = egraph._state.run_schedule_to_egg(run_schedule(ruleset).schedule)
+
+    def __call__(self, egraph: EGraph) -> tuple[bool, dict[str, int]]:
+        """Whether anything changed, and how often each rule matched."""
+        (output,) = egraph._egraph.run_program(self._command)
+        report = output.report
+        return report.updated, report.num_matches_per_rule
 
 
 def declare(egraph: EGraph) -> None:

@@ -90,7 +90,7 @@ class _Base:
         self.egraph = EGraph()
         self.egraph.register(*machine_facts(target))
         bulk.declare(self.egraph)
-        self.egraph.run(self.ruleset)
+        self.step = bulk.Step(self.egraph, self.ruleset)
 
 
 _BASES: dict[tuple[Target, tuple[int, ...]], _Base] = {}
@@ -138,12 +138,11 @@ class Session:
         matches: dict[str, int] = {}
         stop, iterations = StopReason.ITERATION_LIMIT, 0
         while iterations < limits.iterations:
-            report = self.egraph.run(self._base.ruleset)
+            changed, matched = self._base.step(self.egraph)
             iterations += 1
-            for rule, count in report.num_matches_per_rule.items():
-                name = str(getattr(rule, "name", None) or rule)
+            for name, count in matched.items():
                 matches[name] = matches.get(name, 0) + count
-            if not report.updated:
+            if not changed:
                 stop = StopReason.SATURATED
                 break
             if clock() - started > limits.seconds:
