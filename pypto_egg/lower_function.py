@@ -91,7 +91,7 @@ def lower_function(
     report = FunctionReport(
         function.name, cost, len(graph.classes), len(priced.nodes), saturation, selection.status,
         selection.bound, seconds, {space.value: peak.size_bytes for space, peak in used.items()},
-        Account(function, graph, priced, selection, loaded.skeleton.multiplicity, cuts),
+        Account(function, graph, priced, selection, loaded.skeleton.multiplicity, chosen.target, cuts),
     )  # fmt: skip
     return emitted, report
 

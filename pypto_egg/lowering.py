@@ -27,7 +27,9 @@ class Option:
         cost: cycles of this step alone, for each pipe, trip counts included.
         total: cycles of the whole kernel if this option is taken and everything else is chosen
             anew; None where that was not worked out or no kernel exists.
-        status: "chosen", "dearer", "equal", or "illegal".
+        status: "chosen", "dearer", "equal", or "illegal"; "cheaper" where the extraction was no
+            exact one, or ended at its deadline, before it found this; "not priced" where a large
+            function has too many options to work out each one's total.
         why: what speaks against it.
     """
 

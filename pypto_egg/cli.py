@@ -1,0 +1,310 @@
+"""The `pypto-egg` command.
+
+Commands import what they need when they run, so that `--help` and shell completion stay instant.
+The program goes to stdout and the account to stderr; with `-o` the account goes to stdout.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+
+import click
+
+from pypto_egg import __version__
+from pypto_egg.errors import OptionError, ParseError, PyptoEggError
+
+if TYPE_CHECKING:
+    from pypto_egg.ir.program import Program
+    from pypto_egg.lowering import Lowering
+
+INTERRUPTED = 130
+_STDIN = "-"
+_FILE = click.argument("file", metavar="FILE")
+_VERIFY: dict[str, Any] = {"auto": "auto", "always": True, "never": False}
+
+
+def main() -> NoReturn:
+    """Run the command with the process' arguments and exit with its code.
+
+    Codes: 0 done, 1 an error in the input or findings of a check, 2 wrong usage, 130 interrupted.
+    """
+    try:
+        code = command.main(standalone_mode=False)
+        sys.stdout.flush()
+    except PyptoEggError as error:
+        click.echo(f"error: {error}", err=True)
+        code = 1
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away, as `| head` does; the interpreter's own flush must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="pypto-egg")
+def command() -> None:
+    """Optimize PyPTO programs: tensor programs in, the cheapest tile program out.
+
+    FILE holds PyPTO's Python-syntax text; "-" is standard input.
+    """
+
+
+@command.command()
+@_FILE
+@click.option("--target", default="a2a3", show_default=True, help="a2a3, a5 or an alias.")
+@click.option("--cost-model", default="mte2_mad", show_default=True, help="A registered name.")
+@click.option(
+    "--extractor",
+    type=click.Choice(["exact", "dag", "tree"]),
+    default="exact",
+    show_default=True,
+    help="How the cheapest program is searched for.",
+)
+@click.option("--without-rules", multiple=True, metavar="NAME", help="Leave out a ruleset.")
+@click.option("--allow-reassociation", is_flag=True, help="Use algebra that changes rounding.")
+@click.option(
+    "--verify",
+    type=click.Choice(list(_VERIFY)),
+    default="auto",
+    show_default=True,
+    help="Execute both programs and compare; auto: where that is quick.",
+)
+@click.option("--deadline", type=float, metavar="S", help="Seconds for each extraction.")
+@click.option("--node-limit", type=click.IntRange(min=1), help="E-nodes of saturation.")
+@click.option("--iteration-limit", type=click.IntRange(min=1), help="Rounds of saturation.")
+@click.option("--time-limit", type=float, metavar="S", help="Seconds of saturation.")
+@click.option("-o", "--output", metavar="OUT", help="Write the tile program to a file.")
+@click.option("--json", "json_file", metavar="OUT", help="Write the whole account as JSON.")
+@click.option("--explain", is_flag=True, help="Print decisions, runners-up and reasons.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the program only.")
+def optimize(
+    file: str,
+    target: str,
+    cost_model: str,
+    extractor: str,
+    without_rules: tuple[str, ...],
+    allow_reassociation: bool,
+    verify: str,
+    deadline: float | None,
+    node_limit: int | None,
+    iteration_limit: int | None,
+    time_limit: float | None,
+    output: str | None,
+    json_file: str | None,
+    explain: bool,
+    quiet: bool,
+) -> None:
+    """Print the cheapest tile program that the rules find for FILE."""
+    from pypto_egg.pipeline import optimize as run
+
+    lowering = run(
+        _read(file),
+        target=target,
+        cost_model=cost_model,
+        extractor=extractor,
+        without_rules=without_rules,
+        allow_reassociation=allow_reassociation,
+        limits=_limits(node_limit, iteration_limit, time_limit),
+        deadline_seconds=deadline,
+        verify=_VERIFY[verify],
+    )
+    _write_lowering(lowering, output, json_file, explain, quiet)
+
+
+@command.command()
+@_FILE
+@click.option("--target", default="a2a3", show_default=True, help="a2a3, a5 or an alias.")
+@click.option("--cost-model", default="mte2_mad", show_default=True, help="A registered name.")
+@click.option(
+    "--verify",
+    type=click.Choice(list(_VERIFY)),
+    default="auto",
+    show_default=True,
+    help="Execute both programs and compare; auto: where that is quick.",
+)
+@click.option("-o", "--output", metavar="OUT", help="Write the tile program to a file.")
+@click.option("--json", "json_file", metavar="OUT", help="Write the whole account as JSON.")
+@click.option("--explain", is_flag=True, help="Print decisions, runners-up and reasons.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the program only.")
+def lower(
+    file: str,
+    target: str,
+    cost_model: str,
+    verify: str,
+    output: str | None,
+    json_file: str | None,
+    explain: bool,
+    quiet: bool,
+) -> None:
+    """Print the reference lowering of FILE: one fixed choice for each operator."""
+    from pypto_egg.pipeline import lower as run
+
+    lowering = run(_read(file), target=target, cost_model=cost_model, verify=_VERIFY[verify])
+    _write_lowering(lowering, output, json_file, explain, quiet)
+
+
+@command.command()
+@_FILE
+@click.option(
+    "--stage",
+    type=click.Choice(["tensor", "tile"]),
+    default="tensor",
+    show_default=True,
+    help="Before lowering, or after it.",
+)
+def check(file: str, stage: str) -> None:
+    """Run the verifiers on FILE and print what they find; exit with 1 if there is anything."""
+    from pypto_egg.verify import verify_findings
+
+    findings = verify_findings(_read(file), stage)
+    for finding in findings:
+        click.echo(str(finding.error()))
+    count = f"{len(findings)} finding{'s' if len(findings) != 1 else ''}"
+    click.echo(f"{file}: {count if findings else 'no findings'} ({stage} stage)")
+    if findings:
+        raise click.exceptions.Exit(1)
+
+
+@command.command("print")
+@_FILE
+def print_(file: str) -> None:
+    """Print FILE in the canonical form of PyPTO's printer."""
+    from pypto_egg.text import print_program
+
+    click.echo(print_program(_read(file)), nl=False)
+
+
+@command.command()
+@_FILE
+@click.option("--seed", default=0, show_default=True, help="Of the random inputs.")
+@click.option("--function", metavar="NAME", help="What to run; by default the entry.")
+@click.option("--symbol", multiple=True, metavar="NAME=N", help="The extent of a dynamic axis.")
+def run(file: str, seed: int, function: str | None, symbol: tuple[str, ...]) -> None:
+    """Execute FILE on random inputs and print a summary of what comes out."""
+    from pypto_egg.interp import entry_function, random_inputs
+    from pypto_egg.interp import run as execute
+    from pypto_egg.report.outputs import inputs_table, outputs_table
+    from pypto_egg.report.table import show
+
+    program = _read(file)
+    entry = entry_function(program, function)
+    inputs = random_inputs(entry, seed=seed, symbols=_symbols(symbol), program=program)
+    outputs = execute(program, inputs, function=entry.name)
+    click.echo(f"{entry.name}, seed {seed}")
+    show(inputs_table(inputs), sys.stdout)
+    click.echo()
+    show(outputs_table(outputs), sys.stdout)
+
+
+@command.command()
+@click.argument("names", nargs=-1, metavar="[RULESET]...")
+def rules(names: tuple[str, ...]) -> None:
+    """List the rulesets, or the rules of those named, each with the reason why it holds."""
+    from pypto_egg.report.rules import rules_text
+
+    click.echo(rules_text(names), nl=False)
+
+
+@command.command()
+def targets() -> None:
+    """List the targets with their clocks, cores and memory."""
+    from pypto_egg.report.table import show
+    from pypto_egg.report.targets import targets_table
+
+    show(targets_table(), sys.stdout)
+
+
+@command.command()
+@click.option("--tests", is_flag=True, help="Print the tests of each requirement too.")
+def requirements(tests: bool) -> None:
+    """List the requirement ids that tests carry (in a checkout)."""
+    from pypto_egg.report.requirements import covered, tests_folder
+
+    found = covered(tests_folder())
+    for requirement, names in found.items():
+        click.echo(f"{requirement}  {len(names)} test{'s' if len(names) != 1 else ''}")
+        for name in names if tests else ():
+            click.echo(f"    {name}")
+    click.echo(f"{len(found)} requirements are covered")
+
+
+def _read(file: str) -> Program:
+    from pypto_egg.text import parse, parse_file
+
+    if file == _STDIN:
+        return parse(_standard_input(), "<stdin>")
+    return parse_file(file)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ParseError(f"standard input is not UTF-8 text: {error.reason}") from None
+
+
+def _limits(nodes: int | None, iterations: int | None, seconds: float | None) -> Any:
+    from pypto_egg.egraph.saturate import Limits
+
+    given = {"nodes": nodes, "iterations": iterations, "seconds": seconds}
+    return Limits(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+
+
+def _symbols(given: tuple[str, ...]) -> dict[str, int]:
+    symbols = {}
+    for text in given:
+        name, _, extent = text.partition("=")
+        if not name or not extent.isdecimal() or int(extent) < 1:
+            raise click.BadParameter(
+                f"{text!r} is not NAME=N with a positive N", param_hint="--symbol"
+            )
+        symbols[name] = int(extent)
+    return symbols
+
+
+def _write_lowering(
+    lowering: Lowering, output: str | None, json_file: str | None, explain: bool, quiet: bool
+) -> None:
+    from pypto_egg.report.explain import explain as explanation
+    from pypto_egg.report.summary import write_summary
+
+    if json_file is not None:
+        _write(json_file, lowering.to_json() + "\n")
+    if output is not None:
+        _write(output, lowering.text)
+    elif json_file != _STDIN:
+        click.echo(lowering.text, nl=False)
+        sys.stdout.flush()
+    account = sys.stdout if output not in (None, _STDIN) and json_file != _STDIN else sys.stderr
+    if explain:
+        account.write(explanation(lowering))
+    elif not quiet:
+        write_summary(lowering, account)
+
+
+def _write(path: str, text: str) -> None:
+    if path == _STDIN:
+        click.echo(text, nl=False)
+        return
+    with _writable(path) as stream:
+        stream.write(text)
+
+
+@contextmanager
+def _writable(path: str) -> Iterator[TextIO]:
+    try:
+        with Path(path).open("w", encoding="utf-8") as stream:
+            yield stream
+    except OSError as error:
+        raise OptionError(f"cannot write {path}: {error.strerror or error}") from None

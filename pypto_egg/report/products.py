@@ -1,0 +1,113 @@
+"""The cube products in a tile graph, whatever op computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pypto_egg.account import Account
+from pypto_egg.egraph.tilegraph import TileGraph, TileNode
+from pypto_egg.ir.enums import TileLayout
+from pypto_egg.ir.types import TileType
+from pypto_egg.report.words import CUBE_OPS, cube_call, tile_of
+
+AXES = ("M", "N")
+UNITS = ("rows", "columns")
+_FRACTAL_ROWS = 16
+
+
+@dataclass(frozen=True)
+class Product:
+    """One product of the source program and every cube call that can compute it.
+
+    Args:
+        name: the value that the calls make, by its name in the source.
+        operands: source names of the left and the right operand.
+        nodes: position in the problem -> physical (M, N) of the call's accumulator.
+    """
+
+    name: str
+    operands: tuple[str, str]
+    nodes: dict[int, tuple[int, int]]
+
+    def extents(self, axis: int) -> list[int]:
+        """The physical extents on offer along M (0) or N (1), ascending."""
+        return sorted({extents[axis] for extents in self.nodes.values()})
+
+    def logical(self, account: Account, axis: int) -> int | None:
+        """The valid extent along an axis; None if it is only known at run time."""
+        tile = tile_of(account.graph, account.priced.nodes[next(iter(self.nodes))].cls)
+        extent = tile.valid_shape[-2:][axis] if tile is not None else None
+        return extent if isinstance(extent, int) else None
+
+
+def operand_classes(node: TileNode) -> tuple[int, int]:
+    """The classes of the left and the right operand of a cube call."""
+    op = cube_call(node)
+    assert op is not None
+    left = CUBE_OPS[op]
+    return node.children[left], node.children[left + 1]
+
+
+def products(account: Account) -> list[Product]:
+    """The products with static extents, in the order of the tile graph.
+
+    Two calls compute the same product if their operands are the same tensors, in the same region.
+    """
+    graph, found = account.graph, dict[tuple[int, str, str], Product]()
+    for position, node in enumerate(account.priced.nodes):
+        tile = tile_of(graph, node.cls) if cube_call(node) is not None else None
+        if tile is None:
+            continue
+        m, n = tile.shape[-2:]
+        if not isinstance(m, int) or not isinstance(n, int):
+            continue
+        left, right = (operand_name(graph, cls) for cls in operand_classes(node))
+        region = graph.classes[operand_classes(node)[0]].region
+        name = graph.classes[node.cls].name or f"{left} @ {right}"
+        made = found.setdefault((region, left, right), Product(name, (left, right), {}))
+        made.nodes[position] = (m, n)
+    return list(found.values())
+
+
+def operand_name(graph: TileGraph, cls: int) -> str:
+    """The source name of an operand; an intermediate one is named by its class."""
+    return graph.classes[cls].name or f"tile {cls}"
+
+
+def chosen_node(product: Product, selected: Iterable[int]) -> int | None:
+    """The call of a product that a selection takes."""
+    return next((node for node in selected if node in product.nodes), None)
+
+
+def why_not_whole(product: Product, account: Account, axis: int) -> tuple[int, str] | None:
+    """The unpadded extent along an axis and why the cube refuses it; None where it is legal.
+
+    Granularities: 16 rows and 32 bytes of columns of a Mat box, by the axis of the operand's load
+    on which M or N lies (C-125, C-135 to C-137, C-158, C-165).
+    """
+    position = next(iter(product.nodes))
+    node = account.priced.nodes[position]
+    operand = tile_of(account.graph, operand_classes(node)[axis])
+    extent = product.logical(account, axis)
+    if operand is None or operand.rank > 2 or extent is None:
+        return None
+    step = _granularity(operand, axis)
+    if extent % step == 0:
+        return None
+    unit, ids = UNITS[axis], ("C-125, C-135" if axis == 0 else "C-125, C-158")
+    return extent, f"{extent} {unit} are not whole fractals of {step} {unit} ({ids})"
+
+
+def least_box(extent: int, physical: int) -> int:
+    """The least power of two that rounds `extent` up to `physical`."""
+    box = 1
+    while -(-extent // box) * box < physical:
+        box *= 2
+    return box
+
+
+def _granularity(operand: TileType, axis: int) -> int:
+    transposed = operand.layout.slayout is TileLayout.col_major
+    on_columns = transposed if axis == 0 else not transposed
+    return max(256 // operand.dtype.bits, _FRACTAL_ROWS) if on_columns else _FRACTAL_ROWS

@@ -1,0 +1,42 @@
+"""The short account of a lowering that the command prints."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from pypto_egg.lowering import FunctionReport, Lowering
+from pypto_egg.report.differences import boxes, differences
+from pypto_egg.report.table import cost_table, show
+
+
+def write_summary(lowering: Lowering, stream: TextIO) -> None:
+    """Cycles for each pipe beside the reference, what differs, and whether it was verified."""
+    show(cost_table(lowering), stream)
+    changes = differences(lowering)
+    for report in lowering.functions:
+        stream.write(f"\n{report.name}: {statistics(report)}\n")
+        for line in boxes(report.account):
+            stream.write(f"  {line}\n")
+        for line in changes.get(report.name, ()):
+            stream.write(f"  unlike the reference: {line}\n")
+    if not lowering.functions:
+        stream.write("\nno InCore function holds tensor operators: nothing to lower\n")
+    if lowering.baseline_refused:
+        stream.write(f"the reference lowering refuses this program: {lowering.baseline_refused}\n")
+    stream.write(f"{verified(lowering)}\n")
+
+
+def statistics(report: FunctionReport) -> str:
+    """Saturation, extraction and time of one function in a line."""
+    saturation, seconds = report.saturation, sum(report.seconds.values())
+    return (
+        f"{saturation.stop.value} after {saturation.iterations} iterations, "
+        f"{saturation.nodes} nodes; extraction {report.extraction}; {seconds:.2f} s"
+    )
+
+
+def verified(lowering: Lowering) -> str:
+    """Whether both programs were executed and agreed, in a line."""
+    if not lowering.verified:
+        return f"not verified: {lowering.verification}"
+    return f"verified by execution: {lowering.comparison}"
