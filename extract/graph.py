@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pypto_egg.errors import ExtractionError
 from pypto_egg.extract.problem import Problem
 
-SOLVER_BITS = 50
-"""Sums handed to a 64-bit solver stay below 2**SOLVER_BITS, far from its overflow limits."""
-
 
 @dataclass
 class Graph:

@@ -9,28 +9,28 @@ from pypto_egg.extract.graph import Graph, selected_nodes
 from pypto_egg.extract.structure import cycle_groups
 from pypto_egg.extract.tree import cheapest_trees
 
-SEARCH_VISITS = 200_000
-"""Class visits of one local search: about 0.2 s. A count, so that the answer does not depend on
-the speed of the machine."""
 
-
-def improve(graph: Graph, start: Mapping[int, int]) -> dict[int, int]:
+def improve(graph: Graph, start: Mapping[int, int], visits: int) -> dict[int, int]:
     """A selection (class -> node) at least as good as `start`.
 
     Selections are ordered by what they exceed the constraints by, then by cost. A move gives one
     class another node; classes that this newly needs take the node of their cheapest tree, with
     what is selected already for nothing, and classes no longer needed are given up.
+
+    Args:
+        visits: work allowed, in classes visited (about a microsecond each). A count, so that the
+            answer does not depend on the speed of the machine.
     """
-    search = _LocalSearch(graph, start)
+    search = _LocalSearch(graph, start, visits)
     search.run()
     return search.picked
 
 
 class _LocalSearch:
-    def __init__(self, graph: Graph, start: Mapping[int, int]) -> None:
+    def __init__(self, graph: Graph, start: Mapping[int, int], visits: int) -> None:
         self.graph = graph
         self.picked = dict(start)
-        self.visits = SEARCH_VISITS
+        self.visits = visits
         self.needs = {
             node: tuple(sorted({*children, *graph.requires[node]}))
             for node, children in graph.children.items()
@@ -42,14 +42,41 @@ class _LocalSearch:
         self.rest: Mapping[int, int] = {}
 
     def run(self) -> None:
-        """Passes over the selected classes until a pass finds nothing or the visits are used up."""
+        """Descends; then forces each single move in turn and keeps it if descending from it pays.
+
+        Ends when no forced move pays or the visits are used up.
+        """
+        self._descend(None)
+        improved = True
+        while improved and self.visits > 0:
+            improved = False
+            for cls in sorted(self.picked):
+                for node in self.graph.nodes[cls]:
+                    if self.visits > 0 and self.picked.get(cls, node) != node:
+                        improved |= self._kick(cls, node)
+
+    def _kick(self, cls: int, node: int) -> bool:
+        """Whether giving `cls` that node and then descending made the selection better."""
+        picked, users, score = self.picked, self.users, self._score()
+        added, removed = self._exchange(cls, node)
+        if self._closes_cycle(cls, added):
+            return False
+        self._take(added, removed)
+        self._descend(cls)
+        if self._score() < score:
+            return True
+        self.picked, self.users = picked, users
+        return False
+
+    def _descend(self, held: int | None) -> None:
+        """Passes over the selected classes, without `held`, until a pass finds nothing."""
         improved = True
         while improved and self.visits > 0:
             improved = False
             self.rest = self._marginal_choice()
             for cls in list(self.picked):
-                if cls in self.picked and self.visits > 0 and self._improve_class(cls):
-                    improved = True
+                if cls != held and cls in self.picked and self.visits > 0:
+                    improved |= self._improve_class(cls)
 
     def _improve_class(self, cls: int) -> bool:
         current = self._excess(self.picked)
@@ -72,9 +99,16 @@ class _LocalSearch:
                 best, move = score, (added, removed)
         if move is None:
             return False
-        self.picked = self._after(*move)
-        self.users = self._count_users()
+        self._take(*move)
         return True
+
+    def _take(self, added: dict[int, int], removed: set[int]) -> None:
+        self.picked = self._after(added, removed)
+        self.users = self._count_users()
+
+    def _score(self) -> tuple[tuple[int, int], int]:
+        cost = sum(self.graph.cost[node] for node in self.picked.values())
+        return self._excess(self.picked), cost
 
     def _exchange(self, cls: int, node: int) -> tuple[dict[int, int], set[int]]:
         """What is selected anew, `cls` included, and what is given up when `cls` takes `node`."""

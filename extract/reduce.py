@@ -3,11 +3,11 @@
 `reduce_graph` works in place on a `Graph` until nothing changes any more:
 
 - nodes that occur only in cycles and classes that the roots do not reach go;
-- a node goes when another of its class costs no more and needs no more (`_drop_dominated`);
-- a class that every selection has becomes a root, and references to it go (`_force`);
+- a node goes when another of its class costs no more and needs no more (`drop_dominated`);
+- a class that every selection has becomes a root, and references to it go (`fix_forced`);
 - a root with a single node is fixed: its cost becomes part of `base`;
-- a class with a single node is merged into its users when that charges it once (`_merge_single`);
-- a node goes when every selection that has it costs more than a known one (`_drop_expensive`).
+- a class with a single node is merged into its users when that charges it once (`merge_single`);
+- a node goes when every selection that has it costs more than a known one (`drop_expensive`).
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def reduce_graph(graph: Graph, *, upper: int | None = None) -> Fixed | None:
         trees = cheapest_trees(graph)
         known = _known_cost(graph, trees, None if upper is None else upper - fixed.base)
         must = MustSets(graph)
-        _drop_dominated(graph, must, trees)
-        _drop_too_heavy(graph)
-        _drop_expensive(graph, must, known)
+        drop_dominated(graph, must, trees)
+        drop_too_heavy(graph)
+        drop_expensive(graph, must, known)
         if not _possible(graph):
             return None
-        _force(graph, fixed)
-        _merge_single(graph, fixed)
+        fix_forced(graph, fixed)
+        merge_single(graph, fixed)
         if not _possible(graph):
             return None
         if _size(graph) == size:
@@ -87,7 +87,7 @@ def _known_cost(graph: Graph, trees: Trees, known: int | None) -> int | None:
     return cost if known is None else min(known, cost)
 
 
-def _drop_dominated(graph: Graph, must: MustSets, trees: Trees) -> None:
+def drop_dominated(graph: Graph, must: MustSets, trees: Trees) -> None:
     """Drops every node that another of its class can replace in any selection at no extra cost.
 
     Node a replaces b when it costs no more, its weights are no larger, it is in no further
@@ -148,7 +148,7 @@ def _free_trees(graph: Graph, trees: Trees) -> set[int]:
     return free
 
 
-def _drop_too_heavy(graph: Graph) -> None:
+def drop_too_heavy(graph: Graph) -> None:
     """Drops nodes that alone exceed a limit, and constraints that no selection can exceed."""
     rows = list(zip(graph.weights, graph.limits, graph.limit_names, strict=True))
     heavy = {n for row, limit, _ in rows for n, w in row.items() if w > limit}
@@ -164,7 +164,7 @@ def _heaviest(graph: Graph, row: Mapping[int, int]) -> int:
     return sum(max(row.get(node, 0) for node in nodes) for nodes in graph.nodes.values())
 
 
-def _drop_expensive(graph: Graph, must: MustSets, upper: int | None) -> None:
+def drop_expensive(graph: Graph, must: MustSets, upper: int | None) -> None:
     """Drops nodes whose every selection costs more than `upper`."""
     if upper is None or not must.exact:
         return
@@ -189,7 +189,7 @@ def _drop_expensive(graph: Graph, must: MustSets, upper: int | None) -> None:
     graph.keep_nodes(keep)
 
 
-def _force(graph: Graph, fixed: Fixed) -> None:
+def fix_forced(graph: Graph, fixed: Fixed) -> None:
     """Makes roots of what every selection has; fixes roots with one node; drops references.
 
     A reference to a root asks for nothing more; it stays only where it could close a cycle.
@@ -242,7 +242,7 @@ def _fix(graph: Graph, fixed: Fixed, cls: int, users: dict[int, set[int]]) -> No
     _remove(graph, cls, node)
 
 
-def _merge_single(graph: Graph, fixed: Fixed) -> None:
+def merge_single(graph: Graph, fixed: Fixed) -> None:
     """Merges classes with one node into the nodes that use them, where that charges them once.
 
     That is so when all users are of one class, of which one node is selected, or when the class

@@ -10,13 +10,12 @@ from dataclasses import replace
 import numpy as np
 
 from pypto_egg.errors import ExtractionError, OptionError
-from pypto_egg.extract.dag import solve_piece_greedily
+from pypto_egg.extract.dag import solve_piece_by_trees, solve_piece_greedily
 from pypto_egg.extract.decompose import Answer, solve
 from pypto_egg.extract.exact import ExactSolver
 from pypto_egg.extract.graph import Graph, graph_of, real_number, selected_nodes
 from pypto_egg.extract.problem import Constraint, Problem
 from pypto_egg.extract.result import Selection, Status, is_optimal
-from pypto_egg.extract.tree import cheapest_trees
 
 Extractor = Callable[[Graph, float | None], Answer]
 """From a graph, which it may change, and a deadline (`time.monotonic()`, None: no end)."""
@@ -27,11 +26,7 @@ FORBIDDEN = "forbidden"
 
 def extract_tree(graph: Graph, deadline: float | None) -> Answer:
     """Claim: tree-optimal (see `cheapest_trees`); nothing for the DAG, nothing for constraints."""
-    trees = cheapest_trees(graph)
-    picked = selected_nodes(trees.choice, graph.children, graph.requires, graph.roots)
-    if not graph.allows(set(picked.values())):
-        return Answer({}, None, 0)
-    return Answer(picked, sum(graph.cost[node] for node in picked.values()), 0)
+    return solve_piece_by_trees(graph)
 
 
 def extract_dag(graph: Graph, deadline: float | None) -> Answer:

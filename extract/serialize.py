@@ -134,8 +134,8 @@ def problem_to_json(problem: Problem) -> str:
         top["constraints"] = [
             {
                 "name": constraint.name,
-                "limit": constraint.limit,
-                "weights": {names[node]: weight for node, weight in constraint.weights.items()},
+                "limit": float(constraint.limit),
+                "weights": {names[node]: float(weight) for node, weight in constraint.weights.items()},
             }
             for constraint in problem.constraints
         ]

@@ -208,3 +208,37 @@ def _reverse_post_order(edges: Mapping[int, Sequence[int]], roots: Sequence[int]
                 work.pop()
                 finished.append(cls)
     return finished[::-1]
+
+
+def users_first_order(graph: Graph) -> list[list[int]]:
+    """Cycle groups, users before what they use, chosen to keep few classes open at once."""
+    edges = class_edges(graph, requires=False)
+    groups = components(edges)
+    number = {cls: i for i, group in enumerate(groups) for cls in group}
+    targets = [sorted({t for cls in group for t in edges[cls]} - set(group)) for group in groups]
+    waiting = [0] * len(groups)
+    for row in targets:
+        for other in {number[target] for target in row}:
+            waiting[other] += 1
+    opened: dict[int, int] = {}
+    ready = [i for i in range(len(groups)) if waiting[i] == 0]
+    order = []
+    while ready:
+        best = min(
+            ready,
+            key=lambda i: (
+                sum(target not in opened for target in targets[i])
+                - sum(cls in opened for cls in groups[i]),
+                -max(opened.get(cls, 0) for cls in groups[i]),
+                i,
+            ),
+        )
+        ready.remove(best)
+        order.append(groups[best])
+        for target in targets[best]:
+            opened.setdefault(target, len(order))
+        for other in sorted({number[target] for target in targets[best]}):
+            waiting[other] -= 1
+            if waiting[other] == 0:
+                ready.append(other)
+    return order

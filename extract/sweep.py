@@ -17,11 +17,14 @@ from typing import NamedTuple
 from pypto_egg.extract.decompose import Answer
 from pypto_egg.extract.graph import Graph
 from pypto_egg.extract.landmarks import Landmarks
-from pypto_egg.extract.structure import MustSets, class_edges, components
+from pypto_egg.extract.structure import MustSets, class_edges, users_first_order
 from pypto_egg.extract.tree import cheapest_trees
 
-SWEEP_STEPS = 200_000
-"""Extensions of partial selections before the sweep gives up: about half a second of work."""
+SWEEP_STEPS = 30_000
+"""Extensions of partial selections before the sweep gives up: about 0.2 s of work."""
+
+SWEEP_GROUP = 12
+"""The orders of a cycle group of more classes than this are too many for a sweep."""
 
 
 class _State(NamedTuple):
@@ -75,7 +78,8 @@ def solve_by_sweep(
     """The cheapest selection of `graph` that costs at most `upper`; impossible if there is none.
 
     Raises:
-        GaveUp: SWEEP_STEPS or the deadline (`time.monotonic()`) is used up.
+        GaveUp: a cycle group is larger than SWEEP_GROUP, SWEEP_STEPS are used up, or the deadline
+            (`time.monotonic()`) has passed.
     """
     return _Sweep(graph, upper, landmarks, None, deadline).run()
 
@@ -84,6 +88,9 @@ def solve_by_beam(graph: Graph, width: int) -> Answer:
     """A cheap selection: the sweep with only the `width` most promising states kept at each step.
 
     It is the cheapest, and its bound says so, when no state had to be left out.
+
+    Raises:
+        GaveUp: a cycle group is larger than SWEEP_GROUP.
     """
     return _Sweep(graph, None, None, width, None).run()
 
@@ -104,7 +111,9 @@ class _Sweep:
         self.deadline = deadline
         self.steps = SWEEP_STEPS
         self.complete = True
-        groups = _sweep_order(graph)
+        groups = users_first_order(graph)
+        if max(map(len, groups), default=0) > SWEEP_GROUP:
+            raise GaveUp
         self.position = {cls: i for i, cls in enumerate(c for group in groups for c in group)}
         self.classes = list(self.position)
         self.group_of = [number for number, group in enumerate(groups) for _ in group]
@@ -277,11 +286,14 @@ class _Sweep:
         return total
 
     def _floors(self) -> list[tuple[int, int]]:
-        """For each position: the classes that it implies, and the cost of its cheapest node."""
+        """For each position: the classes that it implies, and the cost of its cheapest node.
+
+        Through children only: those are decided later, so nothing is counted twice.
+        """
         must = MustSets(self.graph)
         floors = []
         for cls in self.classes:
-            implied = self._mask(must.members(must.by_all[cls]))
+            implied = self._mask(must.members(must.by_children[cls]))
             floors.append((implied, min(self.graph.cost[n] for n in self.graph.nodes[cls])))
         return floors
 
@@ -370,37 +382,3 @@ def _insert(states: dict[_State, list[_Label]], state: _State, label: _Label) ->
         if other.cost < label.cost or not all(map(int.__le__, label.weights, other.weights))
     ]
     labels.append(label)
-
-
-def _sweep_order(graph: Graph) -> list[list[int]]:
-    """Cycle groups, users before what they use, chosen to keep few classes open at once."""
-    edges = class_edges(graph, requires=False)
-    groups = components(edges)
-    number = {cls: i for i, group in enumerate(groups) for cls in group}
-    targets = [sorted({t for cls in group for t in edges[cls]} - set(group)) for group in groups]
-    waiting = [0] * len(groups)
-    for row in targets:
-        for other in {number[target] for target in row}:
-            waiting[other] += 1
-    opened: dict[int, int] = {}
-    ready = [i for i in range(len(groups)) if waiting[i] == 0]
-    order = []
-    while ready:
-        best = min(
-            ready,
-            key=lambda i: (
-                sum(target not in opened for target in targets[i])
-                - sum(cls in opened for cls in groups[i]),
-                -max(opened.get(cls, 0) for cls in groups[i]),
-                i,
-            ),
-        )
-        ready.remove(best)
-        order.append(groups[best])
-        for target in targets[best]:
-            opened.setdefault(target, len(order))
-        for other in sorted({number[target] for target in targets[best]}):
-            waiting[other] -= 1
-            if waiting[other] == 0:
-                ready.append(other)
-    return order

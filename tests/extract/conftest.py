@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pypto_egg.extract import Constraint, Problem
 
-COSTS = [0.0, 0.1, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0]
+COSTS = [0.0, 0.125, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0]
 
 
 def _selections(problem: Problem) -> list[dict[int, int]]:

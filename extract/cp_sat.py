@@ -1,0 +1,162 @@
+"""One part of an extraction problem as a model for OR-tools CP-SAT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from pypto_egg.errors import ExtractionError, InternalError
+from pypto_egg.extract.decompose import Answer
+from pypto_egg.extract.graph import Graph, selected_nodes
+from pypto_egg.extract.landmarks import Landmarks
+from pypto_egg.extract.structure import cycle_groups
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel, IntVar
+
+COST_BITS = 50
+"""The sum of the costs handed over has at most this many bits, far from the solver's 64."""
+
+WEIGHT_BITS = 60
+"""The sum of a constraint's weights has at most this many bits."""
+
+SMALL_GROUP = 5
+"""A cycle group of so few classes is kept acyclic by clauses for each of its subsets."""
+
+
+def solve_with_cp_sat(
+    graph: Graph, landmarks: Landmarks, hint: Mapping[int, int], seconds: float | None
+) -> Answer:
+    """The answer of CP-SAT for one part; the same one every time unless the time runs out.
+
+    Costs that do not fit are rounded down, so that the solver's bound is a bound of the true cost.
+
+    Args:
+        landmarks: sets of which every selection holds a node; they make the bound strong.
+        hint: class -> node of a known selection, may be incomplete.
+        seconds: time limit; None: no limit.
+
+    Raises:
+        ExtractionError: the weights of a constraint do not fit 64-bit whole numbers.
+    """
+    from ortools.sat.python import cp_model  # takes most of a second, so only when it is needed
+
+    model = cp_model.CpModel()
+    pick = {node: model.new_bool_var("") for nodes in graph.nodes.values() for node in nodes}
+    used = {cls: model.new_bool_var("") for cls in graph.nodes}
+    _add_needs(model, graph, pick, used)
+    _add_acyclic(model, graph, pick, used)
+    _add_limits(model, graph, pick)
+    for members in landmarks.sets:
+        model.add_bool_or(pick[node] for node in members if node in pick)
+    most = sum(max(graph.cost[node] for node in nodes) for nodes in graph.nodes.values())
+    drop = max(0, most.bit_length() - COST_BITS)
+    model.minimize(sum((graph.cost[node] >> drop) * var for node, var in pick.items()))
+    for cls, nodes in graph.nodes.items():
+        for node in nodes:
+            model.add_hint(pick[node], hint.get(cls) == node)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 0
+    solver.parameters.linearization_level = 2
+    if seconds is not None:
+        solver.parameters.max_time_in_seconds = max(seconds, 0.01)
+    status = solver.solve(model)
+    if status == cp_model.INFEASIBLE:
+        return Answer({}, None, None)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+        raise InternalError(f"CP-SAT refused the model: {solver.status_name(status)}")
+    bound = max(0, int(solver.best_objective_bound)) << drop
+    if status == cp_model.UNKNOWN:
+        return Answer({}, None, bound)
+    choice = {
+        cls: node
+        for cls, nodes in graph.nodes.items()
+        for node in nodes
+        if solver.boolean_value(pick[node])
+    }
+    picked = selected_nodes(choice, graph.children, graph.requires, graph.roots)
+    return Answer(picked, sum(graph.cost[node] for node in picked.values()), bound)
+
+
+def _add_needs(
+    model: CpModel, graph: Graph, pick: Mapping[int, IntVar], used: Mapping[int, IntVar]
+) -> None:
+    """A class is used when it has one node picked; a picked node's children are used."""
+    roots = set(graph.roots)
+    for cls, nodes in graph.nodes.items():
+        model.add_exactly_one([used[cls].negated(), *(pick[node] for node in nodes)])
+        if cls in roots:
+            model.add_bool_and(used[cls])
+        users: dict[int, list[int]] = {}
+        for node in nodes:
+            for target in {*graph.children[node], *graph.requires[node]}:
+                users.setdefault(target, []).append(node)
+        for target in sorted(set(users) - roots):
+            model.add_at_most_one([used[target].negated(), *(pick[n] for n in users[target])])
+
+
+def _add_acyclic(
+    model: CpModel, graph: Graph, pick: Mapping[int, IntVar], used: Mapping[int, IntVar]
+) -> None:
+    """No cycle: a used class of any subset implies a node that needs nothing of the subset.
+
+    All subsets of a small cycle group say all there is to say. Larger groups get levels that fall
+    from a class to its children, and the clauses of a few subsets to strengthen the bound.
+    """
+    members: dict[int, list[int]] = {}
+    for cls, number in cycle_groups(graph).items():
+        members.setdefault(number, []).append(cls)
+    for group in members.values():
+        if len(group) == 1:
+            continue
+        if len(group) > SMALL_GROUP:
+            _add_levels(model, graph, pick, group)
+        for subset in _subsets(graph, group):
+            inside = set(subset)
+            entries = [
+                pick[node]
+                for cls in subset
+                for node in graph.nodes[cls]
+                if inside.isdisjoint(graph.children[node])
+            ]
+            for cls in subset:
+                model.add_bool_or([used[cls].negated(), *entries])
+
+
+def _subsets(graph: Graph, group: Sequence[int]) -> Iterator[Sequence[int]]:
+    if len(group) <= SMALL_GROUP:
+        for size in range(2, len(group) + 1):
+            yield from combinations(group, size)
+        return
+    below = {cls: {c for n in graph.nodes[cls] for c in graph.children[n]} for cls in group}
+    for cls in group:
+        for other in sorted(below[cls]):
+            if cls < other and other in below and cls in below[other]:
+                yield (cls, other)
+    yield group
+
+
+def _add_levels(
+    model: CpModel, graph: Graph, pick: Mapping[int, IntVar], group: Sequence[int]
+) -> None:
+    level = {cls: model.new_int_var(0, len(group) - 1, "") for cls in group}
+    for cls in group:
+        for node in graph.nodes[cls]:
+            for child in graph.children[node]:
+                if child in level:
+                    model.add(level[cls] >= level[child] + 1).only_enforce_if(pick[node])
+
+
+def _add_limits(model: CpModel, graph: Graph, pick: Mapping[int, IntVar]) -> None:
+    for row, limit, name in zip(graph.weights, graph.limits, graph.limit_names, strict=True):
+        terms = [(node, weight) for node, weight in sorted(row.items()) if weight]
+        if sum(weight for _, weight in terms).bit_length() > WEIGHT_BITS:
+            raise ExtractionError(
+                f"the weights of constraint {name!r} cannot be added exactly in 64 bits",
+                hint="give weights as whole numbers, for example bytes",
+            )
+        model.add(sum(weight * pick[node] for node, weight in terms) <= limit)
+    for members in graph.forbidden:
+        model.add_bool_or(pick[node].negated() for node in members)
