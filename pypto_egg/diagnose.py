@@ -153,12 +153,13 @@ def _size_obstacle(
     needed = physical_m * physical_n * acc_bytes
     limit = target.capacity_bytes(Mem.Acc)
     if needed > limit:
+        columns = limit // (physical_m * acc_bytes) // n_step * n_step
+        split = f"split N into slices of at most {columns} columns, or " if columns else ""
         return CapacityError(
             f"{pair}: the accumulator of {physical_m} x {physical_n} needs {needed} bytes of "
             f"L0C, which has {limit}",
             span=call.span,
-            hint=f"split N into slices of at most {limit // (physical_m * acc_bytes)} columns, "
-            "or M into row blocks",
+            hint=f"{split}split M into row blocks",
         )
     return None
 

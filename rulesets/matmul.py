@@ -29,6 +29,7 @@ from pypto_egg.egraph.language import (
     fractal_rows,
     floating,
     iter_arg,
+    lead,
     line,
     load,
     located,
@@ -130,7 +131,7 @@ def _add_matmul_acc(a_trans: int, b_trans: int, letters: str) -> None:
         left, right, sum_ = _left(x, a_trans, m, k), _right(y, b_trans, n, k), acc(m, n, k)
         return when(
             demand(t, sum_), at(t, k), eq(t).to(matmul_acc(z, x, y, a_trans, b_trans)),
-            m * n * element_bytes(acc_dtype(t)) <= capacity("Acc"),
+            eq(batch(t)).to(i64(0)), m * n * element_bytes(acc_dtype(t)) <= capacity("Acc"),
             eq(m % m_granularity(t)).to(i64(0)), eq(n % n_granularity(t)).to(i64(0)), pads_n(t),
             eq(_depth(x, a_trans)).to(Index(depth)), eq(depth % line(dtype(x))).to(i64(0)),
         ).then(
@@ -142,6 +143,31 @@ def _add_matmul_acc(a_trans: int, b_trans: int, letters: str) -> None:
         )  # fmt: skip
 
     MATMUL.add(f"matmul-acc-{letters}", body)
+
+
+def _add_batch_matmul_acc(a_trans: int, b_trans: int, letters: str) -> None:
+    def body(
+        t: Tensor, z: Tensor, x: Tensor, y: Tensor, m: i64, n: i64, k: i64, depth: i64
+    ) -> Body:
+        """As for rank 2; a batch keeps its own M and N (C-169)."""
+        left, right, sum_ = _left(x, a_trans, m, k), _right(y, b_trans, n, k), acc(m, n, k)
+        return when(
+            demand(t, sum_), at(t, k), eq(t).to(matmul_acc(z, x, y, a_trans, b_trans)),
+            batch(t) > i64(0), eq((batch(t) * m) % fractal_rows()).to(i64(0)),
+            eq(n % fractal_rows()).to(i64(0)), m * n * element_bytes(acc_dtype(t)) <= capacity("Acc"),
+            eq(_depth(x, a_trans)).to(Index(depth)), eq(depth % line(dtype(x))).to(i64(0)),
+        ).then(
+            demand(z, sum_), demand(x, left), demand(y, right),
+            becomes(
+                t, sum_,
+                tile3(
+                    "tile.batch_matmul_acc", "",
+                    realize(z, sum_), realize(x, left), realize(y, right),
+                ),
+            ),
+        )  # fmt: skip
+
+    MATMUL.add(f"batch-matmul-acc-{letters}", body)
 
 
 def _add_zero_seed(a_trans: int, b_trans: int, letters: str) -> None:
@@ -233,6 +259,7 @@ for _a, _b, _letters in _flags():
     _add_matmul(_a, _b, _letters)
     _add_batch_matmul(_a, _b, _letters)
     _add_matmul_acc(_a, _b, _letters)
+    _add_batch_matmul_acc(_a, _b, _letters)
     _add_zero_seed(_a, _b, _letters)
     _add_accumulated_add(_a, _b, _letters, swapped=False)
     _add_accumulated_add(_a, _b, _letters, swapped=True)
@@ -298,14 +325,16 @@ def bias_row_is_loaded_into_mat(
 
 
 @MATMUL.rule
-def created_accumulator_is_boxed(t: Tensor, key: i64, m: i64, n: i64, k: i64, d: String) -> Body:
+def created_accumulator_is_boxed(
+    t: Tensor, key: i64, m: i64, n: i64, k: i64, d: String, s: Vec[Index]
+) -> Body:
     """An accumulator is created in L0C, never loaded, with its true shape as valid (C-147)."""
     return when(
-        demand(t, acc(m, n, k)), eq(t).to(create(key)), at(t, k), eq(d).to(dtype(t))
+        demand(t, acc(m, n, k)), eq(t).to(create(key)), at(t, k), eq(d).to(dtype(t)), eq(s).to(lead(t))
     ).then(
         becomes(
             t, acc(m, n, k),
-            tile_create(key, Vec(Index(m), Index(n)), rows(t), cols(t), d, "Acc", k),
+            tile_create(key, s.append(Vec(Index(m), Index(n))), rows(t), cols(t), d, "Acc", k),
         )
     )  # fmt: skip
 

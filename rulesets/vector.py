@@ -172,8 +172,9 @@ def binary_extents_from_the_left(
 ) -> Body:
     """Whatever one operand offers, the other may be able to follow."""
     return when(
-        eq(t).to(binary(op, attrs, x, y)), eq(family(op)).to(String("binary")), extents(x, r, c)
-    ).then(extents(t, r, c))
+        eq(t).to(binary(op, attrs, x, y)), eq(family(op)).to(String("binary")), extents(x, r, c),
+        eq(rows(x)).to(rows(t)), eq(cols(x)).to(cols(t)),
+    ).then(extents(t, r, c))  # fmt: skip
 
 
 @EXTENTS.rule
@@ -182,8 +183,62 @@ def binary_extents_from_the_right(
 ) -> Body:
     """As from the left."""
     return when(
-        eq(t).to(binary(op, attrs, x, y)), eq(family(op)).to(String("binary")), extents(y, r, c)
-    ).then(extents(t, r, c))
+        eq(t).to(binary(op, attrs, x, y)), eq(family(op)).to(String("binary")), extents(y, r, c),
+        eq(rows(y)).to(rows(t)), eq(cols(y)).to(cols(t)),
+    ).then(extents(t, r, c))  # fmt: skip
+
+
+@VECTOR.rule
+def comparison_in_vec(
+    t: Tensor, x: Tensor, y: Tensor, attrs: String, r: Index, c: Index, k: i64
+) -> Body:
+    """A comparison makes a mask, which selects ones and zeros (op conversion table, cmp)."""
+    f = vec(r, c, k)
+    return when(
+        demand(t, f), eq(t).to(binary("tensor.cmp", attrs, x, y)), at(t, k),
+        eq(rows(x)).to(rows(y)), eq(cols(x)).to(cols(y)), eq(lead(x)).to(lead(y)),
+    ).then(
+        demand(x, f), demand(y, f),
+        becomes(t, f, tile2("tile.cmp", attrs, realize(x, f), realize(y, f))),
+    )  # fmt: skip
+
+
+@EXTENTS.rule
+def comparison_extents(
+    t: Tensor, x: Tensor, y: Tensor, attrs: String, r: Index, c: Index
+) -> Body:
+    """Extents pass through elementwise ops."""
+    return when(eq(t).to(binary("tensor.cmp", attrs, x, y)), extents(x, r, c)).then(
+        extents(t, r, c)
+    )
+
+
+@VECTOR.rule
+def concatenation_in_vec(t: Tensor, x: Tensor, y: Tensor, r: Index, k: i64) -> Body:
+    """The columns of unpadded tiles follow each other."""
+    f, left, right = vec(r, cols(t), k), vec(r, cols(x), k), vec(r, cols(y), k)
+    return when(demand(t, f), eq(t).to(binary("tensor.concat", "", x, y)), at(t, k)).then(
+        demand(x, left), demand(y, right),
+        becomes(t, f, tile2("tile.concat", "", realize(x, left), realize(y, right))),
+    )  # fmt: skip
+
+
+@EXTENTS.rule
+def concatenation_extents(t: Tensor, x: Tensor, y: Tensor, r: Index, c: Index) -> Body:
+    """Rows as the left part offers them, columns as the program gave them."""
+    return when(eq(t).to(binary("tensor.concat", "", x, y)), extents(x, r, c)).then(
+        extents(t, r, cols(t))
+    )
+
+
+@VECTOR.rule
+def fillpad_in_vec(t: Tensor, x: Tensor, attrs: String, r: Index, c: Index, k: i64) -> Body:
+    """What is not valid of the tile is filled, and the tensor's own extents become valid."""
+    f = vec(r, c, k)
+    filled = tile1("tile.fillpad", attrs, realize(x, f))
+    return when(demand(t, f), eq(t).to(unary("tensor.fillpad", attrs, x)), at(t, k)).then(
+        demand(x, f), becomes(t, f, tile_set_validshape(filled, rows(t), cols(t)))
+    )
 
 
 # --- broadcasts --------------------------------------------------------------------------------
@@ -251,6 +306,18 @@ def narrow_left_row_is_expanded_first(
                   realize(y, f)),
         ),
     )  # fmt: skip
+
+
+@EXTENTS.rule
+def narrow_left_column_extents(
+    t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, r: i64, c: Index, w: i64
+) -> Body:
+    """The wide operand's rows must make whole blocks of the [M, 1] one."""
+    return when(
+        eq(t).to(binary(op, attrs, x, y)), eq(family(op)).to(String("binary")),
+        eq(cols(x)).to(Index(1)), ne(cols(y)).to(Index(1)), extents(y, Index(r), c),
+        eq(w).to(line(dtype(x))),
+    ).then(extents(t, Index(round_up(r, w)), c))  # fmt: skip
 
 
 @VECTOR.rule

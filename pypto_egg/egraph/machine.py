@@ -12,12 +12,15 @@ from pypto_egg.egraph import language as eg
 from pypto_egg.egraph.terms import SCALAR_FORM
 from pypto_egg.ir.dtype import BF16, DTYPES, FP16, FP32, INT32
 from pypto_egg.ir.enums import Mem
-from pypto_egg.ops.registry import declared, lookup
+from pypto_egg.ops.registry import OpDecl, declared, lookup
 from pypto_egg.target.target import Target
 
 # A broadcasting op and the forms that spread a [M, 1] or [1, N] right operand for it.
 _BROADCAST = ("add", "sub", "mul", "div", "maximum", "minimum")
 _SHORT = {"maximum": "max", "minimum": "min"}
+
+# Families whose tile op does not simply take the operands in the extents of the result.
+_OWN_RULES = ("fillpad", "concat")
 
 
 def machine_facts(target: Target) -> Iterator[Any]:
@@ -77,14 +80,24 @@ def _op_facts() -> Iterator[Any]:
     for decl in declared():
         if decl.namespace != "tensor":
             continue
-        yield set_(eg.family(decl.name)).to(decl.family)
-        yield set_(eg.lowers_to(decl.name)).to(decl.lowers_to or tile_twin(decl.name))
+        yield set_(eg.family(decl.name)).to(_family(decl))
+        twin = decl.lowers_to or tile_twin(decl.name)
+        if twin and decl.family not in _OWN_RULES:
+            yield set_(eg.lowers_to(decl.name)).to(twin)
     for name in SCALAR_FORM.values():
         yield set_(eg.lowers_to(name)).to(tile_twin(name))
+        yield set_(eg.family(name)).to("binary_scalar")
     for name in _BROADCAST:
         short = _SHORT.get(name, name)
         yield set_(eg.row_form(f"tensor.{name}")).to(f"tensor.row_expand_{short}")
         yield set_(eg.col_form(f"tensor.{name}")).to(f"tensor.col_expand_{short}")
+
+
+def _family(decl: OpDecl) -> str:
+    """The family under which rules know an op: an arg reduction goes along its own axis."""
+    if decl.family != "arg_reduce":
+        return decl.family
+    return "row_reduce" if decl.name.startswith("tensor.row_") else "col_reduce"
 
 
 def tile_twin(name: str) -> str:

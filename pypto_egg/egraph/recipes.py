@@ -8,16 +8,16 @@ so that they are priced and counted against the capacity of their memory space.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pypto_egg.egraph.attrs import decode
 from pypto_egg.egraph.snapshot import Node, Snapshot
 from pypto_egg.egraph.values import Keys
 from pypto_egg.errors import InternalError
-from pypto_egg.ir.dtype import DTYPES, DType
+from pypto_egg.ir.dtype import DTYPES, UINT8, DType
 from pypto_egg.ir.enums import Mem, TensorLayout
-from pypto_egg.ir.expr import Call, Expr, Var, as_expr, tuple_of
+from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var, as_expr, tuple_of
 from pypto_egg.ir.types import TileType, Type
 from pypto_egg.ops.registry import lookup, make_call
 
@@ -25,6 +25,7 @@ Dim = int | Expr
 
 # PyPTO raises the last axis of a row reduction's scratch tile to at least this many elements.
 _LEAST_SCRATCH_COLS = 128
+_SELECT_SCRATCH = (1, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,10 @@ class Recipes:
         kwargs = decode(self._snapshot.string(node.children[1]))
         if op == "tile.transpose":
             return _single(make_call(op, (*tiles, as_expr(0), as_expr(1)), kwargs))
-        scratch = _scratch(op, tiles)
+        if op == "tile.cmp":
+            return _comparison(op, (tiles[0], tiles[1]), kwargs)
+        precise = op == "tile.rsqrt" and bool(kwargs.pop("high_precision", False))
+        scratch = _scratch(op, tiles, precise)
         args: tuple[Expr, ...] = (*tiles, *(step.var for step in scratch))
         call = make_call(op, args, kwargs)
         role = {Mem.Mat: "mat", Mem.Vec: "vec", Mem.Bias: "bias"}.get(
@@ -145,7 +149,13 @@ class Recipes:
     def _with_scalar(self, node: Node, tiles: list[Var]) -> Recipe:
         op = self._snapshot.string(node.children[0])
         kwargs = decode(self._snapshot.string(node.children[1]))
-        return _single(make_call(op, (*tiles, self._scalar(node.children[3])), kwargs))
+        scalar = self._scalar(node.children[3])
+        if op == "tile.cmps":
+            return _comparison(op, (tiles[0], scalar), kwargs)
+        scratch = _scratch(op, tiles)
+        args = (*tiles, scalar, *(step.var for step in scratch))
+        call = make_call(op, args, kwargs)
+        return Recipe((*scratch, Step(_stand_in(call), call)))
 
     def _cast(self, node: Node, tiles: list[Var]) -> Recipe:
         dtype, mode = self._dtype(node.children[1]), self._snapshot.string(node.children[2])
@@ -233,16 +243,40 @@ def _declared_valid(call: Call, valid: tuple[Dim, ...]) -> tuple[Step, ...]:
     return Step(var, call, "storage"), Step(_stand_in(view), view)
 
 
-def _scratch(op: str, tiles: list[Var]) -> tuple[Step, ...]:
+def _comparison(op: str, operands: tuple[Expr, ...], kwargs: dict[str, object]) -> Recipe:
+    """1 where the comparison holds and 0 elsewhere: a mask that selects from two filled tiles."""
+    assert isinstance(operands[0], Var)
+    source = _tile(operands[0])
+    mask = make_call(op, operands, kwargs)
+    steps = [Step(_stand_in(mask), mask, "mask")]
+    filled = []
+    for value, role in ((1, "one"), (0, "zero")):
+        constant = ConstFloat(float(value), source.dtype) if source.dtype.is_float else ConstInt(
+            value, source.dtype
+        )
+        full = make_call("tile.full", (tuple_of(source.shape), constant), {"dtype": source.dtype})
+        made = _declared_valid(full, source.valid_shape)
+        steps.extend(replace(step, role=role) for step in made)
+        filled.append(made[-1].var)
+    kwargs_tmp = {"dtype": UINT8, "target_memory": Mem.Vec}
+    tmp = make_call("tile.create", (tuple_of(_SELECT_SCRATCH),), kwargs_tmp)
+    steps.append(Step(_stand_in(tmp), tmp, "tmp"))
+    call = make_call("tile.sel", (steps[0].var, *filled, steps[-1].var))
+    return Recipe((*steps, Step(_stand_in(call), call)))
+
+
+def _scratch(op: str, tiles: list[Var], precise: bool = False) -> tuple[Step, ...]:
     """The scratch tile that an op wants as its last operand (PyPTO, op conversion table)."""
     decl = lookup(op)
-    if decl is None or decl.family not in ("row_reduce", "arg_reduce"):
-        return ()
+    family = "" if decl is None else decl.family
     source = _tile(tiles[0])
     shape = source.shape
-    if decl.family == "row_reduce":
+    if family == "row_reduce":
         cols = shape[-1]
-        shape = (*shape[:-1], max(cols, _LEAST_SCRATCH_COLS) if isinstance(cols, int) else _LEAST_SCRATCH_COLS)
+        least = _LEAST_SCRATCH_COLS
+        shape = (*shape[:-1], max(cols, least) if isinstance(cols, int) else least)
+    elif family != "arg_reduce" and op not in ("tile.xor", "tile.xors") and not precise:
+        return ()
     kwargs = {"dtype": source.dtype, "target_memory": Mem.Vec}
     call = make_call("tile.create", (tuple_of(shape),), kwargs)
     return (Step(_stand_in(call), call, "tmp"),)

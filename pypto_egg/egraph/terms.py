@@ -19,13 +19,15 @@ from pypto_egg.ir.fold import const_value, fold
 from pypto_egg.ir.types import ScalarType, TensorType
 from pypto_egg.ops.registry import lookup
 
-# Families that one rule each turns into one tile op, and the families whose operands PyPTO
-# converts to the result's dtype first.
-ELEMENTWISE = ("unary", "binary", "binary_scalar", "row_expand", "col_expand", "fill")
+# Conversions that PyPTO's type rules imply are widening, where every mode gives the same value.
 WIDEST_EXACT = "rint"
 
 # Tensor ops that keep one name for a tensor and a scalar right operand; tile ops have two.
-SCALAR_FORM = {"tensor.maximum": "tensor.maximums", "tensor.minimum": "tensor.minimums"}
+SCALAR_FORM = {
+    "tensor.maximum": "tensor.maximums",
+    "tensor.minimum": "tensor.minimums",
+    "tensor.cmp": "tensor.cmps",
+}
 
 
 def computed_term(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
@@ -69,8 +71,6 @@ def _converted(value: Local, dtype: DType) -> Term:
 
 
 def _unary(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
-    if call.kwarg("high_precision"):
-        raise unsupported(call, "high_precision needs a scratch tile that is not modelled")
     return node("tensor.unary", call.op, _attrs(call), _converted(operands[0], _result(call).dtype))
 
 
@@ -83,8 +83,6 @@ def _cast(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
 def _binary(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     if 1 not in operands:
         return _with_scalar(call, operands, keys)
-    if call.op in ("tensor.xor",):
-        raise unsupported(call, "it needs a scratch tile that is not modelled")
     dtype = _result(call).dtype
     return node(
         "tensor.binary", call.op, _attrs(call), _converted(operands[0], dtype), _converted(operands[1], dtype)
@@ -92,8 +90,6 @@ def _binary(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
 
 
 def _with_scalar(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
-    if call.op in ("tensor.xors",):
-        raise unsupported(call, "it needs a scratch tile that is not modelled")
     dtype = _result(call).dtype
     scalar = keys.scalar(scalar_as(call.args[1], dtype))
     name = SCALAR_FORM.get(call.op, call.op)
@@ -110,6 +106,12 @@ def scalar_as(scalar: Expr, dtype: DType) -> Expr:
         if float(scalar.value).is_integer():
             return ConstInt(int(scalar.value), dtype)
     return Cast(scalar, dtype)
+
+
+def _fillpad(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
+    if call.op != "tensor.fillpad":
+        raise unsupported(call, "a result of another shape")
+    return node("tensor.unary", call.op, _attrs(call), operands[0].term)
 
 
 def _reduce(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
@@ -147,8 +149,6 @@ def _matmul(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
 def _matmul_acc(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     if len(call.args) > 3:
         raise unsupported(call, "init_cond")
-    if _result(call).rank != 2:
-        raise unsupported(call, "a batched accumulator")
     flags = (int(bool(call.kwarg("a_trans"))), int(bool(call.kwarg("b_trans"))))
     return node("tensor.matmul_acc", *(operands[i].term for i in range(3)), *flags)
 
@@ -202,12 +202,16 @@ _BUILDERS: dict[str, Callable[[Call, dict[int, Local], Keys], Term]] = {
     "unary": _unary,
     "cast": _cast,
     "binary": _binary,
+    "cmp": _binary,
+    "concat": _binary,
+    "fillpad": _fillpad,
     "binary_scalar": _with_scalar,
     "fill": _with_scalar,
     "row_expand": _binary,
     "col_expand": _binary,
     "row_reduce": _reduce,
     "col_reduce": _reduce,
+    "arg_reduce": _reduce,
     "transpose": _transpose,
     "matmul": _matmul,
     "matmul_acc": _matmul_acc,
