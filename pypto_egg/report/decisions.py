@@ -127,8 +127,7 @@ def _kind(graph: TileGraph, node: TileNode) -> tuple[str, ...]:
         tile = tile_of(graph, child)
         space = tile.space.value if tile is not None and tile.space is not None else ""
         sources.append(f"{graph.classes[child].name}@{space}")
-    calls = (step.call.op for step in node.recipe.steps) if node.recipe is not None else ()
-    return (node_words(node), *calls, *sources)
+    return (node_words(node), *sources)
 
 
 def _route_options(
@@ -187,7 +186,7 @@ def _unfolded_casts(account: Account) -> Iterator[Decision]:
     }
     for name, operand, call in _casts(account):
         mode = call.kwarg("mode") or "round"
-        if mode == "round" and operand.name in accumulated and name not in folded:
+        if mode == "round" and operand.name in accumulated and not folded & {name, operand.name}:
             yield Decision(name, account.function.name, _refused_fold(operand, call))
 
 
@@ -200,7 +199,7 @@ def _casts(account: Account) -> Iterator[tuple[str, Var, Call]]:
 
 
 def _folded_casts(account: Account) -> set[str]:
-    """Names of values that a store from L0C rounds although their cast's mode is 'round'."""
+    """Names of values that some store from L0C rounds; a value and its cast share one there."""
     names = set()
     for node in account.priced.nodes:
         if node.op != "store" or node.recipe is None:

@@ -97,7 +97,9 @@ def node_words(node: TileNode) -> str:
     """The main call of a node, or what control flow does with the tile."""
     if node.recipe is None:
         return _CONTROL_WORDS.get(node.op, node.op)
-    return step_words(node.recipe.steps[-1])
+    steps = node.recipe.steps
+    declares = len(steps) > 1 and steps[-1].call.op == "tile.set_validshape"
+    return step_words(steps[-2 if declares else -1])
 
 
 def cube_call(node: TileNode) -> str | None:
@@ -113,7 +115,11 @@ def route_words(start: TileNode, choice: Mapping[int, TileNode]) -> str:
 
     That is the left operand of a product, what the body yields of a loop, else the first operand.
     """
-    parts, node, seen = [node_words(start)], start, {start.cls}
+    node, seen = start, {start.cls}
+    inner = choice.get(start.children[0]) if start.op == "outer" else None
+    if inner is not None and inner.op == "looped":
+        node = inner
+    parts = [node_words(node)]
     while node.children and len(parts) < _ROUTE_LENGTH:
         following = choice.get(node.children[_followed(node)])
         if following is None or following.cls in seen:
