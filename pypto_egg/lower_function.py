@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pypto_egg.account import Account
 from pypto_egg.diagnose import check_feasible
@@ -14,11 +14,12 @@ from pypto_egg.egraph.saturate import Limits, RuleGroup, session
 from pypto_egg.egraph.snapshot import Snapshot
 from pypto_egg.egraph.tilegraph import TileGraph, tile_graph
 from pypto_egg.emit.emit import Emitted, emit_function
+from pypto_egg.emit.hazards import hazards
 from pypto_egg.emit.liveness import Peak, peaks
-from pypto_egg.errors import CapacityError, LoweringError
+from pypto_egg.errors import CapacityError, ExtractionError, LoweringError
 from pypto_egg.extract.cost.model import ZERO, CostModel
-from pypto_egg.extract.problem import Constraint
-from pypto_egg.extract.registry import extract
+from pypto_egg.extract.problem import Constraint, Problem
+from pypto_egg.extract.registry import FORBIDDEN, extract
 from pypto_egg.extract.result import Selection
 from pypto_egg.ir.enums import Mem
 from pypto_egg.ir.expr import Call
@@ -29,9 +30,9 @@ from pypto_egg.ops.registry import lookup
 from pypto_egg.price import Priced, price
 from pypto_egg.target.target import Target
 
-# Each round forbids one set of tiles that do not fit together; more rounds than this means that
-# the limits and the alternatives are at odds in a way that further cuts will not settle.
-CAPACITY_ROUNDS = 64
+# Each round rules out tiles that do not fit together or ops that destroy a value; more rounds than
+# this means that limits and alternatives are at odds in a way that further cuts will not settle.
+ROUNDS = 64
 
 
 @dataclass(frozen=True)
@@ -84,14 +85,17 @@ def lower_function(
     check_feasible(function, loaded, graph, saturation, chosen.target)
     with _timed(seconds, "price"):
         priced = price(graph, loaded.skeleton, chosen.model, chosen.target)
-    emitted, selection, used, cuts = _fitting(function, loaded, graph, priced, chosen, seconds)
+    emitted, selection, used, problem = _fitting(function, loaded, graph, priced, chosen, seconds)
+    # Nodes that destroy a value stay ruled out when somebody asks for other choices.
+    priced = replace(priced, problem=replace(priced.problem, forbidden=problem.forbidden))
     cost = ZERO
     for node in selection.choice.values():
         cost = cost + priced.vectors[node]
     report = FunctionReport(
         function.name, cost, len(graph.classes), len(priced.nodes), saturation, selection.status,
         selection.bound, seconds, {space.value: peak.size_bytes for space, peak in used.items()},
-        Account(function, graph, priced, selection, loaded.skeleton.multiplicity, chosen.target, cuts),
+        Account(function, graph, priced, selection, loaded.skeleton.multiplicity, chosen.target,
+                tuple(problem.constraints)),
     )  # fmt: skip
     return emitted, report
 
@@ -103,41 +107,74 @@ def _fitting(
     priced: Priced,
     chosen: Options,
     seconds: dict[str, float],
-) -> tuple[Emitted, Selection, dict[Mem, Peak], tuple[Constraint, ...]]:
-    """The cheapest selection whose buffers fit on chip.
+) -> tuple[Emitted, Selection, dict[Mem, Peak], Problem]:
+    """The cheapest selection whose buffers fit on chip and are not overwritten too early.
 
-    Capacity is a matter of live ranges, which are known once a selection is emitted; each set of
-    tiles that turns out not to fit becomes a limit on the next extraction.
+    Both are matters of live ranges, which are known once a selection is emitted; each set of
+    tiles that does not fit and each op that destroys a value becomes a limit on the next
+    extraction.
     """
-    cuts: list[Constraint] = []
-    for _ in range(CAPACITY_ROUNDS):
+    problem = priced.problem
+    for _ in range(ROUNDS):
         with _timed(seconds, "extract"):
-            method = "exact" if cuts else chosen.extractor
-            selection = extract(
-                priced.problem, method, deadline_seconds=chosen.deadline_seconds, constraints=cuts
-            )
+            first = problem is priced.problem
+            method = chosen.extractor if first else "exact"
+            try:
+                selection = extract(problem, method, deadline_seconds=chosen.deadline_seconds)
+            except ExtractionError as error:
+                if first:
+                    raise
+                raise _destroyed(function) from error
         if not selection.found:
-            raise _does_not_fit(function, selection, cuts)
+            raise _no_selection(function, selection, problem)
         with _timed(seconds, "emit"):
             choice = {cls: priced.nodes[node] for cls, node in selection.choice.items()}
             emitted = emit_function(function, loaded.skeleton, graph, choice)
             used = peaks(emitted.function)
-        new = _cuts(function, emitted, used, priced, chosen.target)
-        if not new:
-            return emitted, selection, used, tuple(cuts)
-        cuts.extend(new)
+        position = {id(node): i for i, node in enumerate(priced.nodes)}
+        cuts = _cuts(function, emitted, used, position, chosen.target)
+        destructive = _destructive(function, emitted, position)
+        if not cuts and not destructive:
+            return emitted, selection, used, problem
+        problem = replace(
+            problem,
+            constraints=(*problem.constraints, *cuts),
+            forbidden=(*problem.forbidden, *destructive),
+        )
     raise CapacityError(
-        f"function '{function.name}': no fitting choice among {CAPACITY_ROUNDS} tried",
+        f"function '{function.name}': no fitting choice among {ROUNDS} tried",
         span=function.span,
         hint="use smaller tiles, or split the function",
     )
 
 
+def _destructive(
+    function: Function, emitted: Emitted, position: dict[int, int]
+) -> list[tuple[int, ...]]:
+    """The nodes that overwrite a value which is still needed."""
+    found: list[tuple[int, ...]] = []
+    for hazard in hazards(emitted.function):
+        node = emitted.origin.get(hazard.by) if hazard.by is not None else None
+        if node is None:
+            raise LoweringError(
+                f"function '{function.name}': '{hazard.lost.name}' is overwritten while its old "
+                "value is still needed",
+                span=function.span,
+                hint="use a copy of the value",
+            )
+        if (position[id(node)],) not in found:
+            found.append((position[id(node)],))
+    return found
+
+
 def _cuts(
-    function: Function, emitted: Emitted, used: dict[Mem, Peak], priced: Priced, target: Target
+    function: Function,
+    emitted: Emitted,
+    used: dict[Mem, Peak],
+    position: dict[int, int],
+    target: Target,
 ) -> list[Constraint]:
     """Limits that rule out the sets of tiles that overfill a memory space."""
-    position = {id(node): i for i, node in enumerate(priced.nodes)}
     cuts = []
     for space, peak in used.items():
         limit = target.capacity_bytes(space)
@@ -162,12 +199,22 @@ def _cuts(
     return cuts
 
 
-def _does_not_fit(
-    function: Function, selection: Selection, cuts: list[Constraint]
-) -> LoweringError:
-    named = selection.conflict or tuple(cut.name for cut in cuts)
+def _no_selection(function: Function, selection: Selection, problem: Problem) -> LoweringError:
+    if selection.conflict and set(selection.conflict) <= {FORBIDDEN}:
+        return _destroyed(function)
+    named = [name for name in selection.conflict if name != FORBIDDEN]
     return CapacityError(
-        "no choice of lowerings fits on chip: " + "; ".join(named),
+        "no choice of lowerings fits on chip: "
+        + "; ".join(named or [cut.name for cut in problem.constraints]),
         span=function.span,
         hint="use smaller tiles: slice the operands in a loop, or split the function",
+    )
+
+
+def _destroyed(function: Function) -> LoweringError:
+    return LoweringError(
+        f"function '{function.name}': an accumulator or a tile that is written in place is still "
+        "needed afterwards, and it cannot be copied",
+        span=function.span,
+        hint="store the value before it is accumulated into, or compute it twice",
     )

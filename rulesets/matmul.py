@@ -21,7 +21,9 @@ from pypto_egg.egraph.language import (
     carry,
     cast,
     cols,
+    computed,
     create,
+    defined,
     demand,
     drains,
     dtype,
@@ -52,6 +54,7 @@ from pypto_egg.egraph.language import (
     tile_accumulate_from,
     tile_create,
     valid,
+    whole,
 )
 from pypto_egg.rulesets.patterns import TO_BIAS, becomes
 from pypto_egg.rulesets.ruleset import Body, RuleSet, when
@@ -264,6 +267,24 @@ for _a, _b, _letters in _flags():
     _add_accumulated_add(_a, _b, _letters, swapped=False)
     _add_accumulated_add(_a, _b, _letters, swapped=True)
     _add_bias(_a, _b, _letters)
+
+
+@ACCUMULATION.rule
+def accumulation_is_a_sum(
+    t: Tensor, z: Tensor, x: Tensor, y: Tensor, i: i64, j: i64, k: i64, d: String, s: Vec[Index],
+    v: Vec[Index],
+) -> Body:  # fmt: skip
+    """acc + x @ y can also be a product of its own and an addition on the vector unit."""
+    p = matmul(x, y, i, j, d)
+    return when(
+        eq(t).to(matmul_acc(z, x, y, i, j)), defined(z), eq(d).to(acc_dtype(t)), at(t, k),
+        eq(batch(t)).to(i64(0)), eq(s).to(lead(t)), eq(v).to(valid(t)), whole(t),
+    ).then(
+        union(t).with_(binary("tensor.add", "", z, p)),
+        union(rows(p)).with_(rows(t)), union(cols(p)).with_(cols(t)),
+        set_(lead(p)).to(s), set_(batch(p)).to(0), set_(valid(p)).to(v), set_(dtype(p)).to(d),
+        at(p, k), computed(p), whole(p),
+    )  # fmt: skip
 
 
 @ACCUMULATION.rule

@@ -21,6 +21,7 @@ from pypto_egg.egraph.language import (
     rows,
     set_validshape,
     tile_assemble,
+    tile_copy,
     tile_reshape,
     tile_set_validshape,
     tile_slice,
@@ -28,8 +29,8 @@ from pypto_egg.egraph.language import (
     vec_need,
     window,
 )
-from pypto_egg.rulesets.ruleset import Body, RuleSet, when
 from pypto_egg.rulesets.patterns import becomes
+from pypto_egg.rulesets.ruleset import Body, RuleSet, when
 
 METADATA = RuleSet("metadata", "views of values that are on chip already")
 
@@ -101,6 +102,19 @@ def assemble_into_a_vec_tile(
     ).then(
         demand(x, f), demand(y, part), becomes(t, f, tile_assemble(realize(x, f), realize(y, part), o))
     )
+
+
+@METADATA.rule
+def assemble_into_a_copy_of_a_vec_tile(
+    t: Tensor, x: Tensor, y: Tensor, o: Vec[Index], r: Index, c: Index, q: Index, p: Index, k: i64
+) -> Body:
+    """An assemble writes in place; where the target is still needed, it writes into a copy."""
+    f, part = vec(r, c, k), vec(q, p, k)
+    copy = tile_copy(realize(x, f), t)
+    return when(demand(t, f), eq(t).to(assemble(x, y, o)), at(t, k), extents(y, q, p)).then(
+        demand(x, f), demand(y, part),
+        becomes(t, f, tile_assemble(copy, realize(y, part), o)),
+    )  # fmt: skip
 
 
 @METADATA.rule

@@ -43,6 +43,8 @@ class Facts:
         self.add(fact("at", term, local.home.id))
         if type_.valid_shape == type_.shape:
             self.add(fact("whole", term))
+        if local.defined:
+            self.add(fact("defined", term))
         if name is not None:
             self.add(fact("named", term, self.keys.name(name)))
 

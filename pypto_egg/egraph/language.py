@@ -223,6 +223,9 @@ transposable = relation("transposable", Gm)
 computed = relation("computed", Tensor)
 """A tensor that is the result of a computation, so no load can produce it."""
 
+defined = relation("defined", Tensor)
+"""A tensor whose content does not depend on memory that the program never wrote."""
+
 boxable = relation("boxable", Tensor)
 """A located tensor whose load may be padded: every consumer asks, or each has its own (C-144)."""
 
@@ -430,6 +433,11 @@ def tile_cast(x: Tile, dtype: StringLike, mode: StringLike) -> Tile: ...
 @function(egg_fn="tile.insert")
 def tile_insert(x: Tile, dtype: StringLike) -> Tile:
     """An accumulator put into a fresh Mat tile, rounded to `dtype` on the way."""
+
+
+@function(egg_fn="tile.copy")
+def tile_copy(x: Tile, user: Tensor) -> Tile:
+    """A copy of a Vec tile that only the tile of `user` may write into."""
 
 
 @function(egg_fn="tile.slice")

@@ -28,7 +28,7 @@ from pypto_egg.egraph.skeleton import (
     Skeleton,
     Store,
 )
-from pypto_egg.egraph.terms import cast_to, computed_term, unsupported
+from pypto_egg.egraph.terms import WIDEST_EXACT, computed_term, operand_dtype, unsupported
 from pypto_egg.egraph.values import (
     Keys,
     Local,
@@ -36,7 +36,7 @@ from pypto_egg.egraph.values import (
     deepest,
 )
 from pypto_egg.errors import LoweringError
-from pypto_egg.ir.dtype import BOOL
+from pypto_egg.ir.dtype import BOOL, DType
 from pypto_egg.ir.enums import TensorLayout
 from pypto_egg.ir.expr import (
     BinOp,
@@ -204,15 +204,21 @@ class Loader:
 
     def _compute(self, call: Call, var: Var, stmt: Assign, region: Region) -> None:
         operands: dict[int, Local] = {}
+        dtype = operand_dtype(call)
         for i, arg in enumerate(call.args):
             value = self._operand(call, i, stmt)
             if value is not None:
                 name = arg.name if isinstance(arg, Var) else var.name
-                operands[i] = self._local(value, stmt, name, family_of(call))
+                local = self._local(value, stmt, name, family_of(call))
+                operands[i] = local if dtype is None else self._converted(local, dtype, name)
         term = self.facts.bind(computed_term(call, operands, self.keys))
         assert isinstance(call.type, TensorType)
         home = self._home(region, [v.home for v in operands.values()], call)
-        local = Local(term, replace(call.type), home)
+        accumulates = call.op == "tensor.matmul_acc"  # an undefined accumulator counts as zero
+        defined = call.op != "tensor.create" and (
+            accumulates or all(value.defined for value in operands.values())
+        )
+        local = Local(term, call.type, home, defined=defined)
         self.values[var] = local
         self.facts.describe(local, var.name)
         self.facts.add(fact("computed", term))
@@ -254,14 +260,20 @@ class Loader:
 
     def _store_root(self, local: Local, target: TensorType, region: Region) -> int:
         key = self._root_key()
-        stored = local
-        if local.type.dtype != target.dtype:
-            term = self.facts.bind(cast_to(local.term, local.type.dtype, target.dtype))
-            stored = Local(term, replace(local.type, dtype=target.dtype), local.home)
-            self.facts.describe(stored, None)
-            self.facts.add(fact("computed", term))
+        stored = self._converted(local, target.dtype, None)
         self.facts.add(fact("store_root", key, stored.term, region.id, target.dtype.name))
         return key
+
+    def _converted(self, local: Local, dtype: DType, name: str | None) -> Local:
+        """The value in another element type, rounded to nearest even where it must be."""
+        if local.type.dtype == dtype:
+            return local
+        term = self.facts.bind(node("tensor.cast", local.term, dtype.name, WIDEST_EXACT))
+        type_ = replace(local.type, dtype=dtype)
+        cast = Local(term, type_, local.home, defined=local.defined)
+        self.facts.describe(cast, name)
+        self.facts.add(fact("computed", term))
+        return cast
 
     def _root_key(self) -> int:
         self.roots.append(len(self.roots) + 1)
@@ -272,21 +284,31 @@ class Loader:
     def _loop(self, stmt: For | While, region: Region) -> Loop:
         inner = self.effects.regions.opened_by(stmt)[0]
         kinds = tuple(self._carry_kind(v) for v in stmt.iter_args)
+        inits: dict[int, Local] = {}
         for position, (arg, kind) in enumerate(zip(stmt.iter_args, kinds, strict=True)):
-            self._bind_carried(arg, kind, node("tensor.iter_arg", inner.id, position), inner)
+            if kind is CarryKind.TENSOR:
+                inits[position] = self._carried_value(stmt.inits[position], stmt, arg)
+            term = node("tensor.iter_arg", inner.id, position)
+            self._bind_carried(arg, kind, term, inner, inits.get(position))
         body = self._block(stmt.body, inner)
         yields = _yielded(stmt.body)
         for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
-            self._bind_carried(result, kind, node("tensor.loop_result", inner.id, position), region)
+            term = node("tensor.loop_result", inner.id, position)
+            self._bind_carried(result, kind, term, region, inits.get(position))
             if kind is CarryKind.TENSOR:
-                self._carry(stmt, position, yields[position], inner, region)
+                self._carry(stmt, position, inits[position], yields[position], inner, region)
         return Loop(stmt, inner.id, body, kinds, yields)
 
     def _carry(
-        self, stmt: For | While, position: int, yielded: Expr, inner: Region, region: Region
+        self,
+        stmt: For | While,
+        position: int,
+        init: Local,
+        yielded: Expr,
+        inner: Region,
+        region: Region,
     ) -> None:
         arg = stmt.iter_args[position]
-        init = self._carried_value(stmt.inits[position], stmt, arg)
         self._refuse_written_yield(yielded, stmt, arg)
         value = self._carried_value(yielded, stmt, arg)
         self.facts.add(fact("carry", inner.id, position, region.id, init.term, value.term))
@@ -347,13 +369,16 @@ class Loader:
         yields = _yielded(stmt.then), _yielded(stmt.orelse)
         kinds = tuple(self._carry_kind(v) for v in stmt.results)
         for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
-            self._bind_carried(result, kind, node("tensor.phi", arms[0].id, position), region)
-            if kind is CarryKind.TENSOR:
-                for arm in yields:
-                    self._refuse_written_yield(arm[position], stmt, result)
-                values = [self._carried_value(arm[position], stmt, result) for arm in yields]
+            values: list[Local] = []
+            for arm in yields if kind is CarryKind.TENSOR else ():
+                self._refuse_written_yield(arm[position], stmt, result)
+                values.append(self._carried_value(arm[position], stmt, result))
+            term = node("tensor.phi", arms[0].id, position)
+            self._bind_carried(result, kind, term, region, *values)
+            if values:
+                regions = (arms[0].id, arms[1].id)
                 self.facts.add(
-                    fact("arms", arms[0].id, position, arms[0].id, arms[1].id, *(v.term for v in values))
+                    fact("arms", arms[0].id, position, *regions, *(v.term for v in values))
                 )
         return Branch(
             stmt, arms[0].id, arms[1].id if len(arms) > 1 else None, then, orelse, kinds, *yields
@@ -375,13 +400,16 @@ class Loader:
             )
         return CarryKind.TENSOR
 
-    def _bind_carried(self, var: Var, kind: CarryKind, term: Term, home: Region) -> None:
+    def _bind_carried(
+        self, var: Var, kind: CarryKind, term: Term, home: Region, *sources: Local | None
+    ) -> None:
         if not isinstance(var.type, TensorType):
             return
         if kind is CarryKind.KEPT:
             self.values[var] = whole_window(var, var.type)
             return
-        local = Local(term, var.type, home)
+        defined = all(source is not None and source.defined for source in sources)
+        local = Local(term, var.type, home, defined=defined)
         self.values[var] = local
         self.facts.describe(local, var.name)
         self.facts.add(fact("computed", term))

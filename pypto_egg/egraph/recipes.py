@@ -65,6 +65,7 @@ class Recipes:
             "tile.3": self._over_tiles,
             "tile.with_scalar": self._with_scalar,
             "tile.cast": self._cast,
+            "tile.copy": self._copy,
             "tile.insert": self._insert,
             "tile.slice": self._slice,
             "tile.reshape": self._reshape,
@@ -160,6 +161,9 @@ class Recipes:
     def _cast(self, node: Node, tiles: list[Var]) -> Recipe:
         dtype, mode = self._dtype(node.children[1]), self._snapshot.string(node.children[2])
         return _single(make_call("tile.cast", tuple(tiles), {"target_type": dtype, "mode": mode}))
+
+    def _copy(self, node: Node, tiles: list[Var]) -> Recipe:
+        return _single(make_call("tile.move", tuple(tiles), {"target_memory": Mem.Vec}))
 
     def _insert(self, node: Node, tiles: list[Var]) -> Recipe:
         source = _tile(tiles[0])

@@ -13,7 +13,7 @@ from pypto_egg.egraph.attrs import encode
 from pypto_egg.egraph.bulk import Term, node
 from pypto_egg.egraph.values import Keys, Local
 from pypto_egg.errors import LoweringError
-from pypto_egg.ir.dtype import DType
+from pypto_egg.ir.dtype import DType, promote
 from pypto_egg.ir.expr import Call, Cast, ConstFloat, ConstInt, Expr, dims_of
 from pypto_egg.ir.fold import const_value, fold
 from pypto_egg.ir.types import ScalarType, TensorType
@@ -52,9 +52,21 @@ def unsupported(call: Call, why: str = "") -> LoweringError:
     )
 
 
-def cast_to(term: Term, source: DType, dtype: DType) -> Term:
-    """The term converted to `dtype`, rounding to nearest even where it must."""
-    return term if source == dtype else node("tensor.cast", term, dtype.name, WIDEST_EXACT)
+def operand_dtype(call: Call) -> DType | None:
+    """The dtype to which PyPTO's type rule implies that tensor operands are converted; None where
+    each keeps its own."""
+    decl = lookup(call.op)
+    if decl is None or not isinstance(call.type, TensorType):
+        return None
+    if decl.family == "cmp" and isinstance(call.args[1].type, TensorType):
+        return promote(*(arg.type.dtype for arg in call.args[:2] if isinstance(arg.type, TensorType)))
+    return call.type.dtype if decl.family in _CONVERTING else None
+
+
+_CONVERTING = (
+    "unary", "binary", "binary_scalar", "row_expand", "col_expand", "fill", "assemble", "cmp",
+    "concat",
+)  # fmt: skip
 
 
 def _result(call: Call) -> TensorType:
@@ -66,12 +78,8 @@ def _attrs(call: Call) -> str:
     return encode({k: v for k, v in call.kwargs if k not in ("axis", "keep_dim")})
 
 
-def _converted(value: Local, dtype: DType) -> Term:
-    return cast_to(value.term, value.type.dtype, dtype)
-
-
 def _unary(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
-    return node("tensor.unary", call.op, _attrs(call), _converted(operands[0], _result(call).dtype))
+    return node("tensor.unary", call.op, _attrs(call), operands[0].term)
 
 
 def _cast(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
@@ -83,17 +91,14 @@ def _cast(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
 def _binary(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     if 1 not in operands:
         return _with_scalar(call, operands, keys)
-    dtype = _result(call).dtype
-    return node(
-        "tensor.binary", call.op, _attrs(call), _converted(operands[0], dtype), _converted(operands[1], dtype)
-    )
+    return node("tensor.binary", call.op, _attrs(call), operands[0].term, operands[1].term)
 
 
 def _with_scalar(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     dtype = _result(call).dtype
     scalar = keys.scalar(scalar_as(call.args[1], dtype))
     name = SCALAR_FORM.get(call.op, call.op)
-    return node("tensor.with_scalar", name, _attrs(call), _converted(operands[0], dtype), scalar)
+    return node("tensor.with_scalar", name, _attrs(call), operands[0].term, scalar)
 
 
 def scalar_as(scalar: Expr, dtype: DType) -> Expr:
@@ -194,8 +199,7 @@ def _create(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
 
 
 def _assemble(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
-    source = _converted(operands[1], operands[0].type.dtype)
-    return node("tensor.assemble", operands[0].term, source, keys.indices(dims_of(call.args[2])))
+    return node("tensor.assemble", operands[0].term, operands[1].term, keys.indices(dims_of(call.args[2])))
 
 
 _BUILDERS: dict[str, Callable[[Call, dict[int, Local], Keys], Term]] = {

@@ -116,7 +116,10 @@ class _Builder:
         self.index: dict[str, int] = {}
         self.classes: list[TileClass] = []
         self.refused: list[tuple[str, str, str]] = []
-        self.carries: dict[tuple[tuple[int, ...], str], list[TileNode]] = {}
+        self.carries = {
+            (tuple(snapshot.integer(c) for c in node.children[:2]), node.children[2]): cls
+            for cls, node in snapshot.rows("loop_carry")
+        }
         self.forms = _forms(snapshot, loaded)
 
     def build(self) -> TileGraph:
@@ -151,8 +154,8 @@ class _Builder:
                 node.key = (self.snapshot.integer(source.children[6]),)
             if source.op in STATEMENTS:
                 node.key = (self.snapshot.integer(source.children[0]),)
-            if source.op == "looped":
-                self.carries.setdefault((node.key, source.children[2]), []).append(node)
+            if source.op == "carried":
+                node.requires = (self._visit(self.carries[(node.key, source.children[2])]),)
             cls.nodes.append(node)
 
     def _is_tile(self, cls: str) -> bool:
@@ -184,13 +187,8 @@ class _Builder:
     def _typed_by(self, node: TileNode) -> tuple[int, ...]:
         """The classes whose types a node's own type follows from."""
         if node.op == "carried":
-            return (self._carry_class(node),)
+            return node.requires
         return node.children[:1] if node.op == "looped" else node.children
-
-    def _carry_class(self, node: TileNode) -> int:
-        """The class of the loop result that an iter_arg belongs to; its own if there is none."""
-        carries = self.carries.get((node.key, node.source.children[2]), [])
-        return carries[0].cls if carries else node.cls
 
     def _type_node(self, node: TileNode) -> bool:
         """Type a node and, if it is the first, its class; False if its op refuses it."""
@@ -241,10 +239,6 @@ class _Builder:
 
     def _drop_untyped(self) -> None:
         """Remove the nodes that cannot be made, until none is left that needs one of them."""
-        for cls in self.classes:
-            for node in cls.nodes:
-                if node.op == "carried":
-                    node.requires = (self._carry_class(node),)
         changed = True
         while changed:
             changed = False

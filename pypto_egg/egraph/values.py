@@ -21,12 +21,14 @@ class Local:
     Args:
         home: the outermost region in which it can be computed.
         window: the key of the window it is loaded from, for a tensor in global memory.
+        defined: False if it may hold what a `tensor.create` left undefined.
     """
 
     term: Term
     type: TensorType
     home: Region
     window: str | None = None
+    defined: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ class Emitter:
     def __post_init__(self) -> None:
         self.names = Names(_kept_names(self.function))
         self._carries: dict[int, list[int]] = {}
+        self._outputs: dict[int, Param] = {}
         for cls, node in sorted(self.choice.items(), key=lambda pair: pair[0]):
             if node.op in ("looped", "merged"):
                 self._carries.setdefault(node.key[0], []).append(cls)
@@ -141,19 +142,43 @@ class Emitter:
         return self._substituted(step.call, node)
 
     def _exit(self, item: Exit, region: int) -> None:
-        values: list[Expr] = []
-        for value in item.values:
-            if not isinstance(value, ExitStore):
-                values.append(substitute(value, self.renamed))
+        stores = [value for value in item.values if isinstance(value, ExitStore)]
+        stored = {value.key: self._exit_store(value, region) for value in self._in_order(stores)}
+        self.outputs = [self._outputs[number] for number in sorted(self._outputs)]
+        values = tuple(
+            stored[value.key] if isinstance(value, ExitStore) else substitute(value, self.renamed)
+            for value in item.values
+        )
+        self.blocks[region].append(replace(item.stmt or Return(), values=values))
+
+    def _in_order(self, stores: list[ExitStore]) -> list[ExitStore]:
+        """A value before those that are made from it: they may be made in its place."""
+        depth = self._depths([self.graph.roots[value.key] for value in stores])
+        return sorted(stores, key=lambda v: (depth[self.graph.roots[v.key]], v.number))
+
+    def _depths(self, roots: list[int]) -> dict[int, int]:
+        """How many classes lie below each class, along the longest way."""
+        depth: dict[int, int] = {}
+        stack = list(roots)
+        while stack:
+            cls = stack[-1]
+            children = self.choice[cls].children
+            missing = [child for child in children if child not in depth]
+            if missing:
+                stack.extend(missing)
                 continue
-            out = Var(self.names.unique(f"ret{value.number}__out"), value.type)
-            self.outputs.append(Param(out, Direction.Out))
-            call = self._statement(value.key)
-            stored = Var(self.names.unique(f"ret{value.number}__store"), call.type)
-            call = replace(call, args=(*call.args[:2], out, *call.args[3:]))
-            self.blocks[region].append(Assign(stored, call))
-            values.append(stored)
-        self.blocks[region].append(replace(item.stmt or Return(), values=tuple(values)))
+            stack.pop()
+            depth[cls] = 1 + max((depth[child] for child in children), default=0)
+        return depth
+
+    def _exit_store(self, value: ExitStore, region: int) -> Var:
+        out = Var(self.names.unique(f"ret{value.number}__out"), value.type)
+        self._outputs[value.number] = Param(out, Direction.Out)
+        call = self._statement(value.key)
+        stored = Var(self.names.unique(f"ret{value.number}__store"), call.type)
+        call = replace(call, args=(*call.args[:2], out, *call.args[3:]))
+        self.blocks[region].append(Assign(stored, call))
+        return stored
 
     # --- control flow --------------------------------------------------------------------------
 
