@@ -79,11 +79,12 @@ def silu(x: np.ndarray) -> np.ndarray:
     return x / (1 + np.exp(-x))
 
 
-def attention(i: Arrays) -> tuple[np.ndarray, ...]:
+def attention(i: Arrays, keys: int) -> tuple[np.ndarray, ...]:
+    """Softmax attention of heads that have 5 query rows and `keys` rows of K and V each."""
     heads = []
-    for head in range(8):
+    for head in range(len(i["q"]) // 5):
         q = i["q"][5 * head : 5 * head + 5]
-        k, v = (i[name][128 * head : 128 * head + 128] for name in "kv")
+        k, v = (i[name][keys * head : keys * head + keys] for name in "kv")
         scores = q @ k.T / np.sqrt(128)
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         heads.append(weights / weights.sum(axis=1, keepdims=True) @ v)
@@ -143,7 +144,14 @@ KERNELS: dict[str, Kernel] = {
         Kernel(
             "attention_block",
             lambda r: {"q": bf16(r, 40, 128), "k": bf16(r, 1024, 128), "v": bf16(r, 1024, 128)},
-            attention,
+            lambda i: attention(i, 128),
+            BF16,
+            ((5, 128, 128), (5, 128, 128)),
+        ),
+        Kernel(
+            "flash_attention",
+            lambda r: {"q": bf16(r, 10, 128), "k": bf16(r, 1024, 128), "v": bf16(r, 1024, 128)},
+            lambda i: attention(i, 512),
             BF16,
             ((5, 128, 128), (5, 128, 128)),
         ),
@@ -196,6 +204,13 @@ KERNELS: dict[str, Kernel] = {
             experts,
             EXACT,
             ((8, 256, 256),),
+        ),
+        Kernel(
+            "grouped_output_proj",
+            lambda r: {"x": bf16(r, 4, 8, 1024), "w": bf16(r, 4, 256, 1024)},
+            lambda i: (np.einsum("gmk,gnk->gmn", i["x"], i["w"]),),
+            FP32,
+            ((8, 128, 256),),
         ),
         Kernel(
             "bias_matmul",
