@@ -94,13 +94,14 @@ class Writer:
         if op == "exp":
             x = self.let(f"pl.neg({x.name})", x.shape, x.dtype)
         if op == "recip":
-            x = self.let(f"pl.add({x.name}, 1.0)", x.shape, x.dtype)
+            x = self.let(f"pl.add({x.name}, pl.const(1.0, pl.{x.dtype}))", x.shape, x.dtype)
         self.let(f"pl.{op}({x.name})", x.shape, x.dtype)
 
     def with_scalar(self) -> None:
         x = self.any_value()
         op = self.pick(("add", "mul", "sub", "div", "maximum", "minimum"))
-        self.let(f"pl.{op}({x.name}, {self.pick((0.5, 1.5, -0.25))})", x.shape, x.dtype)
+        scalar = self.pick((0.5, 1.5, -0.25))
+        self.let(f"pl.{op}({x.name}, pl.const({scalar}, pl.{x.dtype}))", x.shape, x.dtype)
 
     def binary(self) -> None:
         x = self.any_value()
@@ -109,7 +110,7 @@ class Writer:
         self.let(f"pl.{op}({x.name}, {y.name})", x.shape, x.dtype)
 
     def broadcast(self) -> None:
-        x = self.any_value(lambda v: v.shape[0] > 1 and v.shape[1] > 1)
+        x = self.any_value(lambda v: 1 not in v.shape)
         if 1 in x.shape:
             return
         narrow = self.pick(((x.shape[0], 1), (1, x.shape[1])))
@@ -119,8 +120,8 @@ class Writer:
         self.let(f"pl.{op}({pair})", x.shape, x.dtype)
 
     def expand(self) -> None:
-        x = self.any_value(lambda v: v.shape[0] > 1 and v.shape[1] > 1)
-        if 1 in x.shape:
+        x = self.any_value(lambda v: 1 not in v.shape and v.dtype != "BF16")
+        if 1 in x.shape or x.dtype == "BF16":
             return
         side, narrow = self.pick((("row", (x.shape[0], 1)), ("col", (1, x.shape[1]))))
         y = self.operand(narrow, x.dtype)
@@ -252,9 +253,8 @@ class Writer:
         self.body(self.pick((1, 2, 3)))
         yielded = [self.same_type(a) for a in args]
         results = [Value(self.fresh("r"), a.shape, a.dtype) for a in args]
-        self.line(
-            f"{', '.join(r.name for r in results)} = pl.yield_({', '.join(y.name for y in yielded)})"
-        )
+        targets, sources = (", ".join(v.name for v in vs) for vs in (results, yielded))
+        self.line(f"{targets} = pl.yield_({sources})")
         self.indices.pop()
         self.depth -= 1
         self.leave(scope, results)

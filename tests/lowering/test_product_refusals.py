@@ -1,0 +1,70 @@
+"""Products that are refused, and sums that start from zeros."""
+
+from __future__ import annotations
+
+import pytest
+from kernels import assert_whole_boxes, calls
+from products import DTYPES, L0C_BYTES, TARGETS, TRANSPOSES, accumulation, product
+
+from pypto_egg import lower, optimize
+from pypto_egg.errors import AlignmentError, CapacityError
+from pypto_egg.ir.enums import Mem
+
+
+@pytest.mark.req("C-146", "C-118")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_zeros_never_reach_l0c_by_a_load_or_fill(dtype: str) -> None:
+    best = optimize(accumulation(40, 64, dtype, False, False, "zero"), verify=True)
+    assert best.verified
+    for call in calls(best, "tile.load") + calls(best, "tile.full"):
+        assert call.type.space is not Mem.Acc
+    (total,) = calls(best, "tile.matmul_acc")
+    assert len(total.args) == 4, "the first step overwrites"
+
+
+@pytest.mark.req("C-168")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("a_trans", "b_trans"), TRANSPOSES)
+def test_k_is_never_padded(dtype: str, a_trans: bool, b_trans: bool) -> None:
+    """K = 100 is whole neither in 16-row fractals nor in any 32-byte line."""
+    text = product(32, 32, 100, dtype, a_trans, b_trans)
+    for make in (lower, optimize):
+        with pytest.raises(AlignmentError) as caught:
+            make(text)
+        error = caught.value
+        assert error.code == "E402"
+        assert "'a'" in error.message
+        assert "'b'" in error.message
+        assert "K = 100" in error.message
+        assert error.hint
+        assert error.span is not None
+
+
+@pytest.mark.req("C-167", "C-171")
+def test_the_reference_refuses_an_unaligned_accumulated_n() -> None:
+    text = accumulation(100, 100, "FP16", False, False, "created")
+    with pytest.raises(AlignmentError) as caught:
+        lower(text)
+    assert "N = 100" in caught.value.message
+    assert "16" in caught.value.message
+    assert "'bk'" in caught.value.message
+    result = optimize(text, verify=True)
+    assert result.verified
+    assert result.baseline is None
+    assert result.baseline_refused.startswith("E402")
+    assert_whole_boxes(result)
+
+
+@pytest.mark.req("C-171")
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_accumulator_larger_than_l0c_is_refused(target: str) -> None:
+    """Both entry points say which space is too small, for how much, and what to do."""
+    text = product(1000, 256, 64, "FP16", False, False)
+    for make in (lower, optimize):
+        with pytest.raises(CapacityError) as caught:
+            make(text, target=target)
+        error = caught.value
+        assert error.code == "E501"
+        for part in ("L0C", str(1008 * 256 * 4), str(L0C_BYTES[target]), "'a'", "'b'"):
+            assert part in error.message
+        assert "split N" in error.hint
