@@ -52,7 +52,9 @@ def price(graph: TileGraph, skeleton: Skeleton, model: CostModel, target: Target
             nodes.append(node)
             vectors.append(cost * times)
     ties = np.array([_made_bytes(node) for node in nodes]) * TIE_CYCLES_PER_BYTE
-    table = np.array([[getattr(v, pipe) for pipe in PIPES] for v in vectors], dtype=np.float64)
+    table = np.array(
+        [[getattr(v, pipe) for pipe in PIPES] for v in vectors], dtype=np.float64
+    ).reshape(-1, len(PIPES))
     problem = Problem(
         node_class=[node.cls for node in nodes],
         node_children=[node.children for node in nodes],

@@ -200,7 +200,8 @@ class Loader:
         if not self.effects.is_read_only(var):
             # The window is read where the view is written, not where it is used (C-059).
             self.values[var] = self._loaded(window, stmt, var.name)
-        return [] if made is None else [Keep(made)]
+        # The view itself stays for whoever returns it or writes through it.
+        return [Keep(stmt)] if made is None else [Keep(made), Keep(stmt)]
 
     def _compute(self, call: Call, var: Var, stmt: Assign, region: Region) -> None:
         operands: dict[int, Local] = {}
@@ -419,9 +420,15 @@ class Loader:
         number = 0
         for value, declared in zip(stmt.values, self.function.returns, strict=False):
             tensor = self._value(value, stmt) if isinstance(value.type, TensorType) else None
-            if not isinstance(tensor, Local) or self._is_handle(value):
+            if not isinstance(tensor, Local) or tensor.window is not None:
                 values.append(value)
                 continue
+            if self._is_handle(value):
+                raise LoweringError(
+                    f"'{_label(value)}' is returned, but it is a re-ordered view of a parameter",
+                    span=stmt.span,
+                    hint="return the parameter itself, or a computed tensor",
+                )
             assert isinstance(declared, TensorType)
             key = self._store_root(tensor, declared, region)
             values.append(ExitStore(key, number, declared))
@@ -556,6 +563,10 @@ def _yielded(block: Block) -> tuple[Expr, ...]:
 
 def _is_zero(expr: Expr) -> bool:
     return isinstance(expr, ConstInt | ConstFloat) and expr.value == 0
+
+
+def _label(value: Expr) -> str:
+    return value.name if isinstance(value, Var) else "a value"
 
 
 def _layout(window: Window) -> str:

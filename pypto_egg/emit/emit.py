@@ -25,6 +25,7 @@ from pypto_egg.egraph.skeleton import (
     Store,
 )
 from pypto_egg.egraph.tilegraph import TileGraph, TileNode
+from pypto_egg.emit.clean import without_leftovers
 from pypto_egg.emit.names import Names
 from pypto_egg.errors import InternalError
 from pypto_egg.ir.enums import Direction
@@ -75,7 +76,7 @@ class Emitter:
     def emit(self, skeleton: Skeleton) -> Emitted:
         body = self._region(0, skeleton.items)
         params = (*self.function.params, *self.outputs)
-        function = replace(self.function, params=params, body=body)
+        function = without_leftovers(replace(self.function, params=params, body=body))
         return Emitted(function, tuple(self.outputs), self.origin)
 
     # --- items ---------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """How many bytes of each memory space are in use, and by which tiles, at the worst place.
 
-Buffers live from their first to their last use; views and in-place results share the buffer they
-were made from, and so do all names of a loop carry. A tile that a loop body loads is counted once
-for each stage of a software pipeline, which holds that many of them at a time.
+Buffers live from their first to their last use; the result of an op that may overwrite an operand
+takes over that operand's buffer if nobody needs it afterwards. Views and in-place results share
+the buffer they were made from, and so do all names of a loop carry. A tile that a loop body loads
+is counted once for each stage of a software pipeline, which holds that many of them at a time.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pypto_egg.ir.stmt import Assign, Block, For, If, Stmt, While, Yield
 from pypto_egg.ir.types import TileType
 from pypto_egg.ir.visit import expressions_of, free_vars, walk
 from pypto_egg.ops.registry import lookup
+from pypto_egg.ops.sharing import may_overwrite
 
 
 @dataclass
@@ -42,6 +44,7 @@ class Peak:
 @dataclass
 class _Walk:
     buffers: dict[Var, Buffer] = field(default_factory=dict)
+    overwrites: list[tuple[Buffer, list[Buffer]]] = field(default_factory=list)
     clock: int = 0
 
     def block(self, block: Block, stages: int) -> None:
@@ -108,7 +111,30 @@ class _Walk:
             return
         loaded = isinstance(value, Call) and value.op == "tile.load"
         size = tile_bytes(var.type) * (stages if loaded else 1)
-        self.buffers[var] = Buffer(var, space, size, self.clock, self.clock)
+        made = Buffer(var, space, size, self.clock, self.clock)
+        self.buffers[var] = made
+        if isinstance(value, Call):
+            self.overwrites.append((made, self._overwritable(value, var.type)))
+
+    def _overwritable(self, call: Call, type_: TileType) -> list[Buffer]:
+        """The operands' buffers in which the result may lie, if they are not needed any more."""
+        return [
+            self.buffers[arg]
+            for i, arg in enumerate(call.args)
+            if isinstance(arg, Var)
+            and arg in self.buffers
+            and isinstance(arg.type, TileType)
+            and arg.type.dtype.bits == type_.dtype.bits
+            and may_overwrite(call.op, i)
+        ]
+
+    def reuse(self) -> None:
+        """End the life of operands whose buffer the result of their last use takes over."""
+        for made, operands in self.overwrites:
+            for buffer in operands:
+                if buffer.last == made.first and buffer.size_bytes >= made.size_bytes:
+                    buffer.last = made.first - 1
+                    break
 
     def _shared_operand(self, value: Expr) -> Var | None:
         """The operand whose buffer the result is, if it is one."""
@@ -146,6 +172,7 @@ def peaks(function: Function) -> dict[Mem, Peak]:
     """The peak of each on-chip space that the function uses."""
     walked = _Walk()
     walked.block(function.body, 1)
+    walked.reuse()
     distinct = {id(buffer): buffer for buffer in walked.buffers.values()}
     found: dict[Mem, Peak] = {}
     for space in Mem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pypto_egg.errors import TypeCheckError
-from pypto_egg.ir.enums import Mem
+from pypto_egg.ir.enums import FunctionType, Mem
 from pypto_egg.ir.expr import Call, Expr, FunctionCall, Submit, Var
 from pypto_egg.ir.fold import provably_le
 from pypto_egg.ir.program import Function, Program
@@ -24,6 +24,8 @@ from pypto_egg.verify.compact import BLOCK_ROWS
 from pypto_egg.verify.finding import Finding, Property
 from pypto_egg.verify.type_match import full_mismatch, kind_mismatch
 
+DEVICE_FUNCTIONS = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
+
 
 def check_types(function: Function, program: Program, *, tiles: bool) -> Iterator[Finding]:
     """Findings of TypeCheck in one function.
@@ -34,7 +36,8 @@ def check_types(function: Function, program: Program, *, tiles: bool) -> Iterato
     - Arguments of function calls fit the parameters, and results the declared returns.
     - Values carried by a loop or chosen by a branch have one type. After lowering (`tiles`) tiles
       agree in memory space, layout and valid extents too, since no operator could convert between
-      them (C-150, C-271, C-273), and returned values fit the function's declared returns.
+      them (C-150, C-271, C-273).
+    - Returned values fit the declared returns, in device functions already before lowering.
     """
     for stmt in walk(function.body):
         for expr in expressions_of(stmt):
@@ -51,7 +54,7 @@ def check_types(function: Function, program: Program, *, tiles: bool) -> Iterato
                     yield _finding(function, stmt, message)
             case For() | While() | If():
                 yield from _check_joins(function, stmt, tiles)
-            case Return() if tiles:
+            case Return() if tiles or function.type in DEVICE_FUNCTIONS:
                 yield from _check_return(function, stmt)
 
 

@@ -47,7 +47,9 @@ import pypto.language as pl
 @pl.program
 class P:
     @pl.function(type=pl.FunctionType.InCore)
-    def k(x: pl.Tensor[[64, 64], pl.FP16], b: pl.Tensor[[64, 64], pl.FP16], n: pl.Scalar[pl.INDEX]):
+    def k(
+        x: pl.Tensor[[64, 64], pl.FP16], b: pl.Tensor[[64, 64], pl.FP16], n: pl.Scalar[pl.INDEX]
+    ) -> pl.Tensor[[64, 64], pl.FP16]:
 """
 
 
@@ -75,7 +77,7 @@ def test_a_name_that_is_assigned_twice_is_not_ssa() -> None:
     with pytest.raises(VerifyError, match="SSAForm") as caught:
         verify_program(parse(text, "k.py"))
     assert caught.value.span is not None
-    assert str(caught.value.span).startswith("k.py:9:")
+    assert str(caught.value.span).startswith("k.py:11:")
     assert "y = pl.mul(y, y)" in str(caught.value)
     verify_program(parse(kernel("y0 = pl.add(x, x)", "y1 = pl.mul(y0, y0)", "return y1")))
 
@@ -106,7 +108,7 @@ def test_a_nested_call_is_refused() -> None:
 
 @pytest.mark.req("C-126", "C-171")
 def test_an_unaligned_cube_tile_is_refused_with_its_line() -> None:
-    text = kernel("t = pl.load(x, [0, 0], [60, 64], target_memory=pl.Mem.Mat)", "return")
+    text = kernel("t = pl.load(x, [0, 0], [60, 64], target_memory=pl.Mem.Mat)", "return x")
     with pytest.raises(VerifyError, match="BoxShape: tile 't' of function 'k' in Mat") as caught:
         verify_program(parse(text), stage="tile")
     assert "60 x 64" in caught.value.message
