@@ -21,6 +21,8 @@ from pypto_egg.ops.registry import lookup
 from pypto_egg.verify import verify_program
 
 TARGETS = ("a2a3", "a5")
+# N of an accumulated product is 24, which the reference never pads (C-167).
+REFUSED_BY_THE_REFERENCE = ("hyper_connection_mix",)
 every_kernel = pytest.mark.parametrize("name", KERNELS)
 both_targets = pytest.mark.parametrize("target", TARGETS)
 
@@ -159,10 +161,12 @@ def test_the_tile_program_is_text_that_reads_back(name, target):
 def test_it_costs_no_more_than_the_reference_lowering(name, target):
     result = optimized(name, target)
     assert result.cost.total > 0
-    if result.baseline is not None:
-        assert result.cost.total <= result.baseline.cost.total
-    else:
+    if name in REFUSED_BY_THE_REFERENCE:
+        assert result.baseline is None
         assert result.baseline_refused.startswith("E402")
+    else:
+        assert result.baseline is not None
+        assert result.cost.total <= result.baseline.cost.total
 
 
 @pytest.mark.parametrize("name", ["chained_product", "bias_matmul", "attention_block"])
