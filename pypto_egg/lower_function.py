@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -11,6 +11,7 @@ from pypto_egg.account import Account
 from pypto_egg.diagnose import check_feasible
 from pypto_egg.egraph.load import Loaded, load_function
 from pypto_egg.egraph.saturate import Limits, RuleGroup, session
+from pypto_egg.egraph.skeleton import Skeleton
 from pypto_egg.egraph.snapshot import Snapshot
 from pypto_egg.egraph.tilegraph import TileGraph, tile_graph
 from pypto_egg.emit.emit import Emitted, emit_function
@@ -94,7 +95,7 @@ def lower_function(
     report = FunctionReport(
         function.name, cost, len(graph.classes), len(priced.nodes), saturation, selection.status,
         selection.bound, seconds, {space.value: peak.size_bytes for space, peak in used.items()},
-        Account(function, graph, priced, selection, loaded.skeleton.multiplicity, chosen.target,
+        Account(function, loaded.skeleton, graph, priced, selection, chosen.target,
                 tuple(problem.constraints)),
     )  # fmt: skip
     return emitted, report
@@ -128,24 +129,66 @@ def _fitting(
         if not selection.found:
             raise _no_selection(function, selection, problem)
         with _timed(seconds, "emit"):
-            choice = {cls: priced.nodes[node] for cls, node in selection.choice.items()}
-            emitted = emit_function(function, loaded.skeleton, graph, choice)
-            used = peaks(emitted.function)
-        position = {id(node): i for i, node in enumerate(priced.nodes)}
-        cuts = _cuts(function, emitted, used, position, chosen.target)
-        destructive = _destructive(function, emitted, position)
-        if not cuts and not destructive:
-            return emitted, selection, used, problem
-        problem = replace(
-            problem,
-            constraints=(*problem.constraints, *cuts),
-            forbidden=(*problem.forbidden, *destructive),
-        )
+            trial = try_selection(
+                function, loaded.skeleton, graph, priced, selection.choice, chosen.target
+            )
+        if trial.fits:
+            return trial.emitted, selection, trial.used, problem
+        problem = trial.ruled_out(problem)
     raise CapacityError(
         f"function '{function.name}': no fitting choice among {ROUNDS} tried",
         span=function.span,
         hint="use smaller tiles, or split the function",
     )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A selection as a function, and what keeps it from being one that runs.
+
+    Args:
+        used: the worst place of each memory space.
+        cuts: limits that rule out the sets of tiles that overfill a space.
+        destructive: nodes that overwrite a value which is still needed, each in a set of its own.
+    """
+
+    emitted: Emitted
+    used: dict[Mem, Peak]
+    cuts: tuple[Constraint, ...]
+    destructive: tuple[tuple[int, ...], ...]
+
+    @property
+    def fits(self) -> bool:
+        return not self.cuts and not self.destructive
+
+    def ruled_out(self, problem: Problem) -> Problem:
+        """The problem without the selections that fail as this one does."""
+        return replace(
+            problem,
+            constraints=(*problem.constraints, *self.cuts),
+            forbidden=(*problem.forbidden, *self.destructive),
+        )
+
+
+def try_selection(
+    function: Function,
+    skeleton: Skeleton,
+    graph: TileGraph,
+    priced: Priced,
+    choice: Mapping[int, int],
+    target: Target,
+) -> Trial:
+    """The function that a selection (class -> node) makes, with its faults.
+
+    Raises:
+        LoweringError: a value of the source itself is overwritten while it is needed.
+    """
+    nodes = {cls: priced.nodes[node] for cls, node in choice.items()}
+    emitted = emit_function(function, skeleton, graph, nodes)
+    used = peaks(emitted.function)
+    position = {id(node): i for i, node in enumerate(priced.nodes)}
+    cuts = _cuts(function, emitted, used, position, target)
+    return Trial(emitted, used, tuple(cuts), tuple(_destructive(function, emitted, position)))
 
 
 def _destructive(

@@ -8,6 +8,7 @@ extracting the whole kernel anew without the ways that compete with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from pypto_egg.account import Account
 from pypto_egg.egraph.tilegraph import CARRIES, TileGraph, TileNode
@@ -38,77 +39,165 @@ from pypto_egg.report.words import (
 )
 
 
+@dataclass(frozen=True)
+class _Way:
+    """One way of deciding: the nodes that go with it, the kernel with it, and its words."""
+
+    what: str
+    own: CostVector
+    rivals: list[int]
+    taken: bool
+    outcome: Outcome | None
+
+
 def decisions(account: Account) -> tuple[Decision, ...]:
-    """The decisions of a function: boxes of products, routes of values, folds that were refused.
+    """The decisions of a function: boxes of products, ways of computing a value, its routes to
+    where it is needed, and folds that were refused.
 
     Options are in a fixed order with the chosen one first. Nothing is returned for a value that
-    can be made in one way only.
+    can be made in one way only, nor for a route whose other ways lead to kernels told of before.
     """
-    extractions = Extractions(account)
-    found = [*_boxes(account, extractions), *_routes(account, extractions)]
-    found += [*_unfolded_casts(account), *_refused(account)]
-    return tuple(found)
+    return tuple(_Decider(account).all())
 
 
-# --- boxes of products -------------------------------------------------------------------------
+class _Decider:
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.graph = account.graph
+        self.nodes = account.priced.nodes
+        self.choice = account.selection.choice
+        self.taken = set(account.selection.choice.values())
+        self.extractions = Extractions(account)
+        self.told: set[frozenset[int]] = set()
 
+    def all(self) -> Iterator[Decision]:
+        yield from self._boxes()
+        yield from self._computations()
+        yield from self._routes()
+        yield from unfolded_casts(self.account)
+        yield from refused(self.account)
 
-def _boxes(account: Account, extractions: Extractions) -> Iterator[Decision]:
-    for product in products(account):
-        node = chosen_node(product, account.selection.choice.values())
-        if node is None:
-            continue
-        for axis, letter in enumerate(AXES):
-            options = _box_options(product, axis, node, account, extractions)
-            if len(options) > 1:
-                value = f"{letter} of {product.name} = {' @ '.join(product.operands)}"
-                yield Decision(value, account.function.name, options)
+    def _decision(
+        self,
+        value: str,
+        ways: list[_Way],
+        illegal: tuple[Option, ...] = (),
+        *,
+        repeats: bool = False,
+    ) -> Iterator[Decision]:
+        """The decision, if it has more than one option and, unless it `repeats`, tells of a
+        kernel that no decision before told of."""
+        kernels = {frozenset(w.outcome.choice.values()) for w in ways if w.outcome and not w.taken}
+        unknown = any(w.outcome is None or w.outcome is NOT_PRICED for w in ways)
+        if not repeats and not unknown and kernels <= self.told:
+            return
+        self.told |= kernels
+        options = [judged(way, self.extractions) for way in ways]
+        if len(options) + len(illegal) > 1:
+            options.sort(key=lambda o: (_ORDER.index(o.status), o.total or 0.0))
+            yield Decision(value, self.account.function.name, (*options, *illegal))
 
+    def _outcome(self, rivals: list[int], taken: bool) -> Outcome | None:
+        return self.extractions.chosen if taken else self.extractions.without(rivals)
 
-def _box_options(
-    product: Product, axis: int, chosen: int, account: Account, extractions: Extractions
-) -> tuple[Option, ...]:
-    taken, logical = product.nodes[chosen][axis], product.logical(account, axis)
-    options = []
-    for extent in product.extents(axis):
-        others = [n for n, extents in product.nodes.items() if extents[axis] != extent]
-        outcome = extractions.chosen if extent == taken else extractions.without(others)
-        own = ZERO
-        if outcome is not None:
-            made = chosen_node(product, outcome.choice.values())
-            own = account.priced.vectors[made] if made is not None else ZERO
-        what = f"{extent} {UNITS[axis]}"
+    # --- boxes of products ---------------------------------------------------------------------
+
+    def _boxes(self) -> Iterator[Decision]:
+        for product in products(self.account):
+            node = chosen_node(product, self.choice.values())
+            if node is None:
+                continue
+            name = self.graph.classes[self.nodes[node].cls].name or product.name
+            for axis, letter in enumerate(AXES):
+                ways = [self._box(product, axis, e, node) for e in product.extents(axis)]
+                whole = why_not_whole(product, self.account, axis)
+                illegal = () if whole is None else (_unpadded(axis, *whole),)
+                value = f"{letter} of {name} = {' @ '.join(product.operands)}"
+                yield from self._decision(value, ways, illegal, repeats=True)
+
+    def _box(self, product: Product, axis: int, extent: int, chosen: int) -> _Way:
+        rivals = [n for n, extents in product.nodes.items() if extents[axis] != extent]
+        taken = product.nodes[chosen][axis] == extent
+        outcome = self._outcome(rivals, taken)
+        made = chosen_node(product, outcome.choice.values()) if outcome is not None else None
+        own = self.account.priced.vectors[made] if made is not None else ZERO
+        what, logical = f"{extent} {UNITS[axis]}", product.logical(self.account, axis)
         if logical is not None and extent != logical:
             what += f" (box {least_box(logical, extent)}, {logical} valid)"
-        options.append(_judged(what, own, outcome, extent == taken, others, extractions))
-    whole = why_not_whole(product, account, axis)
-    if whole is not None:
-        options.append(Option(f"{whole[0]} {UNITS[axis]}", ZERO, None, "illegal", whole[1]))
-    return _ranked(options)
+        return _Way(what, own, rivals, taken, outcome)
+
+    # --- ways of computing a value -------------------------------------------------------------
+
+    def _computations(self) -> Iterator[Decision]:
+        """One decision for each value that different ops can compute, in whatever form."""
+        values: dict[tuple[str, int], dict[tuple[str, ...], list[int]]] = {}
+        for position, node in enumerate(self.nodes):
+            cls = self.graph.classes[node.cls]
+            if cls.name and node.recipe is not None and self._computes(node):
+                kinds = values.setdefault((cls.name, cls.region), {})
+                kinds.setdefault(_operation(self.graph, node), []).append(position)
+        for (name, _), kinds in values.items():
+            everything = {node for nodes in kinds.values() for node in nodes}
+            if len(kinds) > 1 and everything & self.taken:
+                yield from self._decision(f"{name}: how it is computed", self._ways(kinds))
+
+    def _computes(self, node: TileNode) -> bool:
+        """Whether a node makes a value from other values, and not from itself or from memory."""
+        own = self.graph.classes[node.cls].name
+        return bool(node.children) and all(
+            self.graph.classes[child].name not in ("", own) for child in node.children
+        )
+
+    # --- routes of values ----------------------------------------------------------------------
+
+    def _routes(self) -> Iterator[Decision]:
+        """One decision for each value and kind of place where several kinds of calls can put it."""
+        for group in _groups(self.graph):
+            kinds: dict[tuple[str, ...], list[int]] = {}
+            for position, node in enumerate(self.nodes):
+                if node.cls in group:
+                    kinds.setdefault(_kind(self.graph, node), []).append(position)
+            selected = [cls for cls in sorted(group) if cls in self.choice]
+            if len(kinds) > 1 and selected:
+                yield from self._decision(self._place(selected[0]), self._ways(kinds))
+
+    def _ways(self, kinds: dict[tuple[str, ...], list[int]]) -> list[_Way]:
+        everything = [node for nodes in kinds.values() for node in nodes]
+        ways: dict[str, _Way] = {}
+        for nodes in kinds.values():
+            rivals = [node for node in everything if node not in nodes]
+            taken = not self.taken.isdisjoint(nodes)
+            outcome = self._outcome(rivals, taken)
+            shown = outcome or self.extractions.without(rivals, fitting=False)
+            if shown is None:
+                continue
+            made = nodes[0] if shown is NOT_PRICED else _selected(nodes, shown)
+            if made is None:
+                # Without its rivals the value is not needed here at all: no alternative.
+                continue
+            what = route_words(self.nodes[made], self.extractions.nodes(shown))
+            way = _Way(what, self.account.priced.vectors[made], rivals, taken, outcome)
+            if taken or what not in ways:
+                ways[what] = way
+        return list(ways.values())
+
+    def _place(self, position: int) -> str:
+        """The value of a class and where it is held; for a statement, what it stores."""
+        cls, tile = self.graph.classes[position], tile_of(self.graph, position)
+        node = self.nodes[self.choice[position]]
+        if tile is None or node.op in ("store", "read"):
+            stored = self.graph.classes[node.children[0]].name or "a value"
+            return f"{'element' if node.op == 'read' else 'store'} of {stored}"
+        where = " in a loop" if cls.region and node.op not in CARRIES else ""
+        return f"{cls.name or node_words(node)} as {tile_words(tile)}{where}"
 
 
-# --- routes of values --------------------------------------------------------------------------
+def _unpadded(axis: int, extent: int, why: str) -> Option:
+    return Option(f"{extent} {UNITS[axis]}", ZERO, None, "illegal", why)
 
 
-def _routes(account: Account, extractions: Extractions) -> Iterator[Decision]:
-    """One decision for each value and kind of place where several kinds of calls can make it."""
-    graph, choice = account.graph, account.selection.choice
-    for group in _groups(account):
-        kinds: dict[tuple[str, ...], list[int]] = {}
-        for position, node in enumerate(account.priced.nodes):
-            if node.cls in group:
-                kinds.setdefault(_kind(graph, node), []).append(position)
-        selected = [cls for cls in sorted(group) if cls in choice]
-        if len(kinds) < 2 or not selected:
-            continue
-        options = _route_options(kinds, selected[0], account, extractions)
-        if len(options) > 1:
-            yield Decision(_place(graph, selected[0], account), account.function.name, options)
-
-
-def _groups(account: Account) -> list[frozenset[int]]:
+def _groups(graph: TileGraph) -> list[frozenset[int]]:
     """Classes that hold one value in one kind of place, whatever the physical extents."""
-    graph = account.graph
     found: dict[tuple[object, ...], set[int]] = {}
     for position, cls in enumerate(graph.classes):
         tile = tile_of(graph, position)
@@ -130,53 +219,20 @@ def _kind(graph: TileGraph, node: TileNode) -> tuple[str, ...]:
     return (node_words(node), *sources)
 
 
-def _route_options(
-    kinds: dict[tuple[str, ...], list[int]],
-    place: int,
-    account: Account,
-    extractions: Extractions,
-) -> tuple[Option, ...]:
-    everything = [node for nodes in kinds.values() for node in nodes]
-    taken = account.selection.choice[place]
-    options, seen = [], set()
-    for nodes in kinds.values():
-        others = [node for node in everything if node not in nodes]
-        outcome = extractions.chosen if taken in nodes else extractions.without(others)
-        made = nodes[0] if outcome is NOT_PRICED else _selected(nodes, outcome)
-        if made is None or outcome is None:
-            # Without its rivals the value is not needed here at all, so this is no alternative.
-            continue
-        what = route_words(account.priced.nodes[made], extractions.nodes(outcome))
-        own = account.priced.vectors[made]
-        if what not in seen:
-            options.append(_judged(what, own, outcome, taken in nodes, others, extractions))
-        seen.add(what)
-    return _ranked(options)
+def _operation(graph: TileGraph, node: TileNode) -> tuple[str, ...]:
+    """The op and its operands' names, whatever their forms."""
+    return (node_words(node), *(graph.classes[child].name for child in node.children))
 
 
-def _selected(nodes: Iterable[int], outcome: Outcome | None) -> int | None:
-    if outcome is None:
-        return None
+def _selected(nodes: Iterable[int], outcome: Outcome) -> int | None:
     selected = set(outcome.choice.values())
     return next((node for node in nodes if node in selected), None)
-
-
-def _place(graph: TileGraph, position: int, account: Account) -> str:
-    """The value of a class and where it is held; for a statement, what it stores."""
-    cls, tile = graph.classes[position], tile_of(graph, position)
-    node = account.priced.nodes[account.selection.choice[position]]
-    if tile is None or node.op in ("store", "read"):
-        stored = graph.classes[node.children[0]].name or "a value"
-        return f"{'element' if node.op == 'read' else 'store'} of {stored}"
-    name = cls.name or node_words(node)
-    where = " in a loop" if cls.region and node.op not in CARRIES else ""
-    return f"{name} as {tile_words(tile)}{where}"
 
 
 # --- what was never an option ------------------------------------------------------------------
 
 
-def _unfolded_casts(account: Account) -> Iterator[Decision]:
+def unfolded_casts(account: Account) -> Iterator[Decision]:
     """Casts of accumulators in the one mode that the drain cannot stand in for."""
     folded = _folded_casts(account)
     accumulated = {
@@ -225,7 +281,7 @@ def _refused_fold(x: Var, call: Call) -> tuple[Option, ...]:
     )
 
 
-def _refused(account: Account) -> Iterator[Decision]:
+def refused(account: Account) -> Iterator[Decision]:
     """What a tile op's type rule or the target refused."""
     for name, op, message in dict.fromkeys(account.graph.refused):
         option = Option(op, ZERO, None, "illegal", message)
@@ -235,29 +291,24 @@ def _refused(account: Account) -> Iterator[Decision]:
 # --- judging -----------------------------------------------------------------------------------
 
 
-def _judged(
-    what: str,
-    own: CostVector,
-    outcome: Outcome | None,
-    taken: bool,
-    others: list[int],
-    extractions: Extractions,
-) -> Option:
-    """An option with its status and the reason."""
-    chosen = extractions.chosen.cost
-    if taken:
-        return Option(what, own, chosen.total, "chosen", "")
+def judged(way: _Way, extractions: Extractions) -> Option:
+    """A way as an option, with its status and the reason."""
+    chosen, outcome = extractions.chosen.cost, way.outcome
+    if way.taken:
+        return Option(way.what, way.own, chosen.total, "chosen", "")
     if outcome is None:
-        return Option(what, own, None, "illegal", _why_no_kernel(others, extractions))
+        why = _why_no_kernel(way.rivals, extractions)
+        return Option(way.what, way.own, None, "illegal", why)
     if outcome is NOT_PRICED:
-        return Option(what, own, None, "not priced", "one of too many to extract the kernel anew")
+        why = "one of too many to extract the kernel anew"
+        return Option(way.what, way.own, None, "not priced", why)
     total, more = outcome.cost.total, outcome.cost.total - chosen.total
     words = difference_words(outcome.cost, chosen)
     if more > SAME_CYCLES:
-        return Option(what, own, total, "dearer", words)
+        return Option(way.what, way.own, total, "dearer", words)
     if more < -SAME_CYCLES:
-        return Option(what, own, total, "cheaper", f"{words}; the extraction ended before it")
-    return Option(what, own, total, "equal", _equal_words(outcome, extractions.chosen))
+        return Option(way.what, way.own, total, "cheaper", f"{words}; the search ended before it")
+    return Option(way.what, way.own, total, "equal", _equal_words(outcome, extractions.chosen))
 
 
 # A tile is at least one 32-byte line; less is the weight of a view, which takes no memory.
@@ -276,13 +327,7 @@ def _equal_words(outcome: Outcome, chosen: Outcome) -> str:
 def _why_no_kernel(others: list[int], extractions: Extractions) -> str:
     if extractions.without(others, fitting=False) is None:
         return "no kernel can be made with it: a consumer cannot take these extents or this form"
-    return "with it the tiles do not fit on chip together"
+    return "with it the tiles do not fit on chip together, or overwrite each other"
 
 
 _ORDER = ("chosen", "cheaper", "equal", "dearer", "not priced", "illegal")
-
-
-def _ranked(options: list[Option]) -> tuple[Option, ...]:
-    """The chosen option first, then by total; options without a total last."""
-    ranked = sorted(options, key=lambda o: (_ORDER.index(o.status), o.total or 0.0))
-    return tuple(ranked)

@@ -102,8 +102,9 @@ def _op_changes(old: Account, new: Account) -> list[str]:
 def _calls(account: Account) -> Counter[str]:
     """How often a run of the function issues each call, views and control flow left out."""
     count: Counter[str] = Counter()
+    times = account.skeleton.multiplicity
     for cls, position in account.selection.choice.items():
         node = account.priced.nodes[position]
         if node.recipe is not None and account.priced.vectors[position].total > 0:
-            count[node_words(node)] += account.times.get(account.graph.classes[cls].region, 1)
+            count[node_words(node)] += times.get(account.graph.classes[cls].region, 1)
     return count

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from pypto_egg.account import Account
 from pypto_egg.egraph.tilegraph import TileNode
-from pypto_egg.errors import ExtractionError
+from pypto_egg.errors import ExtractionError, LoweringError
 from pypto_egg.extract.cost.model import ZERO, CostVector
+from pypto_egg.extract.problem import Problem
 from pypto_egg.extract.registry import extract
+from pypto_egg.lower_function import Trial, try_selection
 from pypto_egg.price import TIE_CYCLES_PER_BYTE
 
 # Above this many e-nodes a kernel is extracted anew by the heuristic, which is near-optimal and
@@ -19,6 +21,8 @@ _EXACT_NODES = 400
 # listed without the kernel's total, except for the first few.
 _WORK = 150_000
 _LEAST_EXTRACTIONS = 30
+# Rounds in which sets of tiles that do not fit together are ruled out, for one option.
+_ROUNDS = 16
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Extractions:
         self._known: dict[tuple[tuple[int, ...], bool], Outcome | None] = {}
         size = account.priced.problem.node_count
         self._method = "exact" if size <= _EXACT_NODES else "dag"
+        self._cuts = account.cuts
         self._most = max(_LEAST_EXTRACTIONS, _WORK // max(size, 1))
         self.chosen = self._outcome(account.selection.choice)
 
@@ -54,9 +59,9 @@ class Extractions:
         """The kernel without these nodes; None if there is none, NOT_PRICED if it costs too much.
 
         Args:
-            fitting: keep the limits of memory that the chosen kernel had to keep.
+            fitting: the kernel's tiles fit on chip, and none is overwritten too early.
         """
-        key = (tuple(sorted(nodes)), fitting and bool(self._account.cuts))
+        key = (tuple(sorted(nodes)), fitting)
         if key not in self._known:
             if len(self._known) >= self._most:
                 return NOT_PRICED
@@ -70,14 +75,33 @@ class Extractions:
     def _extract(self, nodes: tuple[int, ...], fitting: bool) -> Outcome | None:
         base = self._account.priced.problem
         problem = replace(base, forbidden=(*base.forbidden, *((node,) for node in nodes)))
-        cuts = self._account.cuts if fitting else ()
+        if not fitting:
+            return self._cheapest(problem, self._method)
+        problem = problem.with_constraints(self._cuts)
+        for _ in range(_ROUNDS):
+            found = self._cheapest(problem, "exact" if problem.constraints else self._method)
+            trial = self._trial(found) if found is not None else None
+            if found is None or trial is None:
+                return None
+            if trial.fits:
+                return found
+            self._cuts = (*self._cuts, *trial.cuts)
+            problem = trial.ruled_out(problem)
+        return NOT_PRICED
+
+    def _cheapest(self, problem: Problem, method: str) -> Outcome | None:
         try:
-            found = extract(problem, "exact" if cuts else self._method, constraints=cuts)
+            found = extract(problem, method)
         except ExtractionError:
             return None
-        if not found.found:
+        return self._outcome(found.choice) if found.found else None
+
+    def _trial(self, found: Outcome) -> Trial | None:
+        a = self._account
+        try:
+            return try_selection(a.function, a.skeleton, a.graph, a.priced, found.choice, a.target)
+        except LoweringError:
             return None
-        return self._outcome(found.choice)
 
     def _outcome(self, choice: Mapping[int, int]) -> Outcome:
         priced, total = self._account.priced, ZERO

@@ -1,0 +1,164 @@
+"""The account as text and as data."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import report_programs as programs
+
+import pypto_egg
+from pypto_egg.extract.cost.model import PIPES, CostVector
+from pypto_egg.report.differences import boxes, differences
+from pypto_egg.report.record import record
+from pypto_egg.report.table import Table, cost_table, plain
+from pypto_egg.report.words import difference_words
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_record_is_json_with_the_same_keys_for_every_lowering() -> None:
+    def shape(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: shape(inner) for key, inner in value.items()}
+        return type(value).__name__ if isinstance(value, list) else "value"
+
+    full = record(pypto_egg.optimize(programs.BIASED))
+    bare = record(pypto_egg.lower(programs.SOFTMAX, verify=False))
+    assert json.loads(json.dumps(full)) == full
+    assert list(full) == list(bare)
+    assert list(full["functions"][0]) == list(bare["functions"][0])
+    assert shape(full["cost"]) == shape(bare["cost"]) == dict.fromkeys((*PIPES, "total"), "value")
+    assert list(full["verification"]) == list(bare["verification"])
+    assert bare["baseline"] == {"cost": None, "refused": None}
+
+
+def test_the_record_agrees_with_the_lowering() -> None:
+    lowering = pypto_egg.optimize(programs.BIASED)
+    made = record(lowering)
+    assert made["program"] == lowering.text
+    assert made["cost"]["total"] == lowering.cost.total
+    assert lowering.baseline is not None
+    assert made["baseline"]["cost"]["vector"] == lowering.baseline.cost.vector
+    (function,) = made["functions"]
+    assert len(function["decisions"]) == len(lowering.alternatives)
+    assert function["peak_bytes"] == lowering.functions[0].peak_bytes
+    assert json.loads(lowering.to_json())["functions"][0]["decisions"] == function["decisions"]
+
+
+def test_the_documented_fields_are_those_of_the_record() -> None:
+    text = (ROOT / "docs" / "record.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `([a-z_.\[\]]+)` \|", text, re.MULTILINE))
+
+    def paths(value: object, prefix: str) -> set[str]:
+        found: set[str] = set()
+        items = value.items() if isinstance(value, dict) else ()
+        for key, inner in items:
+            path = f"{prefix}{key}"
+            found.add(path)
+            if key in ("cost", "peak_bytes", "matches", "seconds"):
+                continue
+            if isinstance(inner, list) and inner and isinstance(inner[0], dict):
+                found |= paths(inner[0], f"{path}[].")
+            found |= paths(inner, f"{path}.")
+        return found
+
+    assert paths(record(pypto_egg.optimize(programs.BIASED)), "") == documented
+
+
+def test_the_same_input_gives_the_same_record_whatever_the_hash_seed(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(programs.BIASED)
+    records = []
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-m", "pypto_egg", "optimize", str(path), "--json", "-", "-q"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+        made = json.loads(done.stdout)
+        for function in made["functions"]:
+            del function["seconds"]
+        records.append(json.dumps(made))
+    assert records[0] == records[1]
+
+
+def test_explain_tells_cost_decisions_memory_and_search() -> None:
+    lowering = pypto_egg.optimize(programs.BIASED)
+    text = lowering.explain()
+    assert text.startswith("target a2a3, cost model mte2_mad\n\npipe ")
+    assert "    M of d = a @ b\n      chosen     112 rows (box 16, 100 valid)" in text
+    assert "      illegal    100 rows  100 rows are not whole fractals" in text
+    used = lowering.functions[0].peak_bytes["Acc"]
+    assert f"    Acc: {used:,} of 131,072 bytes (" in text
+    assert "    saturated after " in text
+    assert text.endswith("poison 0 before, 0 after\n")
+    for pipe, value in lowering.cost.by_pipe().items():
+        assert (f"  {pipe} " in text) == (value > 0)
+
+
+def test_explain_says_when_the_reference_refuses() -> None:
+    text = programs.program(
+        "a: pl.Tensor[[16, 64], pl.FP32], b: pl.Tensor[[64, 24], pl.FP32]",
+        "pl.Tensor[[16, 24], pl.FP32]",
+        "z = pl.create_tensor([16, 24], dtype=pl.FP32)\nc = pl.matmul_acc(z, a, b)\nreturn c",
+    )
+    lowering = pypto_egg.optimize(text, verify=False)
+    assert lowering.baseline is None
+    assert "the reference lowering refuses this program: E402: " in lowering.explain()
+    assert differences(lowering) == {}
+
+
+def test_shares_of_the_pipes_add_up() -> None:
+    text = pypto_egg.optimize(programs.SUM, verify=False).explain()
+    shares = [float(share) for share in re.findall(r"(\d+\.\d) %\n", text)]
+    assert sum(shares) == pytest.approx(100, abs=0.5)
+
+
+def test_differences_from_the_reference() -> None:
+    lowering = pypto_egg.optimize(programs.BIASED, verify=False)
+    (lines,) = differences(lowering).values()
+    assert "a @ b: tile.matmul -> tile.matmul_bias: the bias is added in the cube" in lines
+    assert "tile.col_expand_add: 1 -> 0 times" in lines
+
+
+def test_the_same_lowering_has_no_differences() -> None:
+    assert differences(pypto_egg.optimize(programs.SOFTMAX, verify=False)) == {"f": ()}
+
+
+def test_padded_products_are_listed() -> None:
+    lowering = pypto_egg.optimize(programs.product(100, 64, 64), verify=False)
+    assert boxes(lowering.functions[0].account) == (
+        "M of c: 100 -> 112 rows (100 rows are not whole fractals of 16 rows (C-125, C-135))",
+    )
+    whole = pypto_egg.optimize(programs.product(64, 64, 64), verify=False)
+    assert boxes(whole.functions[0].account) == ()
+
+
+def test_the_cost_table_has_a_row_for_each_pipe_in_use() -> None:
+    lowering = pypto_egg.optimize(programs.SOFTMAX, verify=False)
+    table = cost_table(lowering)
+    assert [row[0] for row in table.rows] == ["mte2", "mte3", "vector", "total"]
+    assert table.header == ("pipe", "cycles", "reference", "difference")
+    assert {row[3] for row in table.rows} == {"0"}
+
+
+def test_plain_tables_align_numbers_to_the_right() -> None:
+    table = Table(("pipe", "cycles"), (("cube", "7"), ("fixpipe", "1,234")))
+    assert plain(table) == "pipe     cycles\ncube          7\nfixpipe   1,234\n"
+    assert plain(Table(("a", "b"), (("x", "longer"),), numbers=False)) == "a  b\nx  longer\n"
+
+
+def test_differences_of_cycles_name_the_pipes() -> None:
+    old = CostVector(mte2=100, vector=50)
+    assert difference_words(CostVector(mte2=220, vector=30), old) == (
+        "+100 cycles (mte2 +120, vector -20)"
+    )
+    assert difference_words(old, old) == "0 cycles (same pipes)"
