@@ -12,11 +12,13 @@ from pypto_egg.analysis.effects import Effects, analyse_effects
 from pypto_egg.analysis.provenance import RootKind
 from pypto_egg.analysis.regions import Region, RegionKind, trip_count
 from pypto_egg.egraph.bulk import Action, Term, fact, node
+from pypto_egg.egraph.direct import DirectOutput, direct_outputs
 from pypto_egg.egraph.facts import Facts
 from pypto_egg.egraph.gm import in_bounds, view_window, whole_window
 from pypto_egg.egraph.skeleton import (
     Branch,
     CarryKind,
+    DirectExit,
     Exit,
     ExitStore,
     Item,
@@ -100,6 +102,8 @@ class Loader:
     values: dict[Var, Value] = field(default_factory=dict)
     _windows: dict[str, tuple[Window, Local, set[str]]] = field(default_factory=dict)
     _pins: list[Item] = field(default_factory=list)
+    _direct: dict[Var, DirectOutput] = field(default_factory=dict)
+    _in_memory: set[Var] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.facts = Facts(self.keys)
@@ -108,6 +112,9 @@ class Loader:
         for param in self.function.params:
             if isinstance(param.var.type, TensorType):
                 self.values[param.var] = whole_window(param.var, param.var.type)
+        for direct in direct_outputs(self.function):
+            self._direct[direct.carried[1]] = direct
+            self._in_memory.update((direct.seed, *direct.carried))
         items = self._block(self.function.body, self.effects.regions.root)
         shared = []
         for window, local, consumers in self._windows.values():
@@ -179,6 +186,8 @@ class Loader:
     def _tensor_call(self, call: Call, var: Var, stmt: Assign, region: Region) -> list[Item]:
         decl = lookup(call.op)
         assert decl is not None
+        if var in self._in_memory:
+            return []  # its buffer is the Out parameter that the function gains
         first = self._operand(call, 0, stmt)
         if decl.family in ("read", "query"):
             return self._scalar_result(call, var, stmt, region)
@@ -293,12 +302,19 @@ class Loader:
             self._bind_carried(arg, kind, term, inner, inits.get(position))
         body = self._block(stmt.body, inner)
         yields = _yielded(stmt.body)
+        stmt = self._with_direct_seeds(stmt)
         for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
             term = node("tensor.loop_result", inner.id, position)
             self._bind_carried(result, kind, term, region, inits.get(position))
             if kind is CarryKind.TENSOR:
                 self._carry(stmt, position, inits[position], yields[position], inner, region)
         return Loop(stmt, inner.id, body, kinds, yields)
+
+    def _with_direct_seeds(self, stmt: For | While) -> For | While:
+        """The loop with Out parameters in place of the tensors that it fills directly."""
+        outs = {d.seed: d.out for d in self._direct.values()}
+        inits = (outs.get(init, init) if isinstance(init, Var) else init for init in stmt.inits)
+        return replace(stmt, inits=tuple(inits))
 
     def _carry(
         self,
@@ -386,7 +402,7 @@ class Loader:
         )
 
     def _carry_kind(self, var: Var) -> CarryKind:
-        if not isinstance(var.type, TensorType):
+        if not isinstance(var.type, TensorType) or var in self._in_memory:
             return CarryKind.KEPT
         roots = self.effects.provenance.roots_of(var)
         in_memory = [root.kind in (RootKind.PARAM, RootKind.CALL) for root in roots]
@@ -416,10 +432,15 @@ class Loader:
         self.facts.add(fact("computed", term))
 
     def _exit(self, stmt: Return, region: Region) -> Exit:
-        values: list[Expr | ExitStore] = []
+        values: list[Expr | ExitStore | DirectExit] = []
         number = 0
         for value, declared in zip(stmt.values, self.function.returns, strict=False):
+            direct = self._direct.get(value) if isinstance(value, Var) else None
             tensor = self._value(value, stmt) if isinstance(value.type, TensorType) else None
+            if direct is not None:
+                values.append(DirectExit(value, number, direct.out))
+                number += 1
+                continue
             if not isinstance(tensor, Local) or tensor.window is not None:
                 values.append(value)
                 continue

@@ -97,10 +97,20 @@ class ScopeBlock:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """The return. A store key stands for a tensor that leaves through a new Out parameter."""
+    """The return. An `ExitStore` stands for a tensor that leaves through a new Out parameter; a
+    `DirectExit` for one whose parts were stored there already."""
 
-    values: tuple[Expr | ExitStore, ...]
+    values: tuple[Expr | ExitStore | DirectExit, ...]
     stmt: Stmt | None
+
+
+@dataclass(frozen=True, slots=True)
+class DirectExit:
+    """A returned tensor that a loop stored part by part: `out` stands for `ret{number}__out`."""
+
+    value: Expr
+    number: int
+    out: Var
 
 
 @dataclass(frozen=True, slots=True)

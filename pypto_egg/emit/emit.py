@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pypto_egg.egraph.skeleton import (
     Branch,
     CarryKind,
+    DirectExit,
     Exit,
     ExitStore,
     Item,
@@ -74,6 +75,9 @@ class Emitter:
                 self._carries.setdefault(node.key[0], []).append(cls)
 
     def emit(self, skeleton: Skeleton) -> Emitted:
+        for item in skeleton.items:
+            if isinstance(item, Exit):
+                self._claim_direct(item)
         body = self._region(0, skeleton.items)
         params = (*self.function.params, *self.outputs)
         function = without_leftovers(replace(self.function, params=params, body=body))
@@ -147,10 +151,20 @@ class Emitter:
         stored = {value.key: self._exit_store(value, region) for value in self._in_order(stores)}
         self.outputs = [self._outputs[number] for number in sorted(self._outputs)]
         values = tuple(
-            stored[value.key] if isinstance(value, ExitStore) else substitute(value, self.renamed)
+            stored[value.key]
+            if isinstance(value, ExitStore)
+            else substitute(value.value if isinstance(value, DirectExit) else value, self.renamed)
             for value in item.values
         )
         self.blocks[region].append(replace(item.stmt or Return(), values=values))
+
+    def _claim_direct(self, item: Exit) -> None:
+        """Name the Out parameters that loops store into before the return is reached."""
+        for value in item.values:
+            if isinstance(value, DirectExit):
+                out = Var(self.names.unique(f"ret{value.number}__out"), value.out.type)
+                self._outputs[value.number] = Param(out, Direction.Out)
+                self.renamed[value.out] = out
 
     def _in_order(self, stores: list[ExitStore]) -> list[ExitStore]:
         """A value before those that are made from it: they may be made in its place."""
