@@ -9,7 +9,7 @@ from pypto_egg.extract.cp_sat import solve_with_cp_sat
 from pypto_egg.extract.dag import solve_piece_by_trees, solve_piece_greedily
 from pypto_egg.extract.decompose import Answer, split
 from pypto_egg.extract.graph import Graph
-from pypto_egg.extract.landmarks import drop_by_landmarks, find_landmarks
+from pypto_egg.extract.landmarks import PROOF_WORK, drop_by_landmarks, find_landmarks
 from pypto_egg.extract.reduce import reduce_graph
 from pypto_egg.extract.sweep import GaveUp, solve_by_sweep
 
@@ -49,7 +49,7 @@ class ExactSolver:
         return answer
 
     def _search(self, graph: Graph, upper: int | None, hint: Mapping[int, int]) -> Answer:
-        landmarks = find_landmarks(graph)
+        landmarks = find_landmarks(graph, PROOF_WORK)
         if upper is not None:
             drop_by_landmarks(graph, landmarks, upper)
         try:

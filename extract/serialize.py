@@ -135,7 +135,9 @@ def problem_to_json(problem: Problem) -> str:
             {
                 "name": constraint.name,
                 "limit": float(constraint.limit),
-                "weights": {names[node]: float(weight) for node, weight in constraint.weights.items()},
+                "weights": {
+                    names[node]: float(weight) for node, weight in constraint.weights.items()
+                },
             }
             for constraint in problem.constraints
         ]

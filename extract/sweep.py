@@ -27,6 +27,10 @@ SWEEP_GROUP = 12
 """The orders of a cycle group of more classes than this are too many for a sweep."""
 
 
+BEAM_LABELS = 12
+"""Partial selections that a beam keeps for one state: between the cheapest and the lightest."""
+
+
 class _State(NamedTuple):
     """What the rest of the sweep has to know of a partial selection, as bit masks.
 
@@ -228,7 +232,13 @@ class _Sweep:
 
     def _most_promising(self, states: dict[_State, list[_Label]]) -> dict[_State, list[_Label]]:
         """At most `width` states: those with the least cost so far and guessed to come."""
-        if self.width is None or len(states) <= self.width:
+        if self.width is None:
+            return states
+        for state, labels in states.items():
+            if len(labels) > BEAM_LABELS:
+                self.complete = False
+                states[state] = _spread(labels, BEAM_LABELS)
+        if len(states) <= self.width:
             return states
         self.complete = False
 
@@ -361,6 +371,13 @@ class _Sweep:
             choice[owner[last.node]] = last.node
             last = last.before
         return Answer(choice, label.cost, label.cost if self.complete else 0)
+
+
+def _spread(labels: list[_Label], count: int) -> list[_Label]:
+    """`count` of the labels, evenly from the cheapest to the dearest, which weighs the least."""
+    ordered = sorted(labels, key=lambda label: (label.cost, label.weights))
+    last = len(ordered) - 1
+    return [ordered[i * last // (count - 1)] for i in range(count)]
 
 
 def _insert(states: dict[_State, list[_Label]], state: _State, label: _Label) -> None:

@@ -1,0 +1,292 @@
+"""Tables that compare the extractors, and solvers for what the exact one leaves to a solver.
+
+    python -m pypto_egg.bench.extraction_solvers methods
+    python -m pypto_egg.bench.extraction_solvers solvers
+
+CP-SAT is the product's solver; HiGHS is measured where `highspy` is installed. Both get the same
+parts (after all reductions and decomposition), the same landmarks and one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import combinations
+
+import numpy as np
+
+from pypto_egg.extract import Problem, extract, extractor_names
+from pypto_egg.extract.cp_sat import SMALL_GROUP, solve_with_cp_sat
+from pypto_egg.extract.dag import solve_piece_greedily
+from pypto_egg.extract.decompose import Answer, solve
+from pypto_egg.extract.graph import Graph, graph_of
+from pypto_egg.extract.landmarks import PROOF_WORK, Landmarks, find_landmarks
+from pypto_egg.extract.reduce import reduce_graph
+from pypto_egg.extract.structure import cycle_groups
+
+Solver = Callable[[Graph, Landmarks, dict[int, int], float], Answer]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One irreducible part, with a known selection to start from."""
+
+    graph: Graph
+    landmarks: Landmarks
+    known: dict[int, int]
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.owner: list[int] = []
+        self.children: list[list[int]] = []
+        self.cost: list[float] = []
+        self.classes = 0
+
+    def cls(self) -> int:
+        self.classes += 1
+        return self.classes - 1
+
+    def node(self, cls: int, children: list[int], cost: float) -> None:
+        self.owner.append(cls)
+        self.children.append(children)
+        self.cost.append(cost)
+
+    def problem(self, *roots: int) -> Problem:
+        return Problem(self.owner, self.children, np.array(self.cost), roots)
+
+
+def layers(count: int, seed: int, forms: int = 3) -> Problem:
+    """A chain of layers, each a tensor in several forms that convert into each other."""
+    rng, g = random.Random(seed), _Builder()
+    source = g.cls()
+    g.node(source, [], 1)
+    before = [source]
+    for _ in range(count):
+        weights = [g.cls() for _ in range(forms)]
+        for cls in weights:
+            g.node(cls, [], rng.randint(5, 40))
+        now = [g.cls() for _ in range(forms)]
+        for cls in now:
+            for _ in range(3):
+                g.node(cls, [rng.choice(before), rng.choice(weights)], rng.randint(10, 60))
+            for other in now:
+                if other != cls:
+                    g.node(cls, [other], rng.randint(2, 12))
+        before = now
+    root = g.cls()
+    for cls in before:
+        g.node(root, [cls], rng.randint(1, 9))
+    return g.problem(root)
+
+
+def random_graph(classes: int, window: int, cyclic: float, seed: int) -> Problem:
+    """Classes that use earlier ones in a window, and with probability `cyclic` any one."""
+    rng, g = random.Random(seed), _Builder()
+    for cls in range(classes):
+        g.cls()
+        if cls < 3:
+            g.node(cls, [], 20)
+        for _ in range(rng.randint(1, 5) if cls else 0):
+            children = [rng.randrange(max(0, cls - window), cls) for _ in range(rng.randint(1, 3))]
+            if rng.random() < cyclic:
+                children.append(rng.randrange(classes))
+            g.node(cls, children, rng.choice([0, 1, 1, 2, 3, 5, 8, 10]))
+    return g.problem(classes - 1, classes - 2)
+
+
+def cover(users: int, parts: int, seed: int) -> Problem:
+    """Each user needs one of four parts; parts are shared."""
+    rng, g = random.Random(seed), _Builder()
+    shared = [g.cls() for _ in range(parts)]
+    for cls in shared:
+        g.node(cls, [], rng.randint(1, 10))
+    tops = [g.cls() for _ in range(users)]
+    for cls in tops:
+        for part in rng.sample(shared, 4):
+            g.node(cls, [part], 0)
+    return g.problem(*tops)
+
+
+FAMILIES: dict[str, Callable[[int], Problem]] = {
+    "layers 10": lambda seed: layers(10, seed),
+    "layers 30": lambda seed: layers(30, seed),
+    "layers 200": lambda seed: layers(200, seed),
+    "acyclic 100": lambda seed: random_graph(100, 20, 0, seed),
+    "cyclic 60": lambda seed: random_graph(60, 15, 0.2, seed),
+    "cyclic 100": lambda seed: random_graph(100, 20, 0.2, seed),
+    "cover 40": lambda seed: cover(40, 30, seed),
+    "cover 100": lambda seed: cover(100, 60, seed),
+}
+
+
+def irreducible_parts(problem: Problem) -> list[Part]:
+    """What is left for a solver, as the exact extractor would hand it over without its sweep."""
+    found: list[Part] = []
+
+    def keep(graph: Graph) -> Answer:
+        known = solve_piece_greedily(graph, 20_000)
+        reduce_graph(graph, upper=known.cost)
+        if len(graph.nodes) > 1:
+            landmarks = find_landmarks(graph, PROOF_WORK)
+            found.append(Part(graph, landmarks, known.choice))
+        return known
+
+    solve(graph_of(problem), keep)
+    return found
+
+
+def solve_with_highs(
+    graph: Graph, landmarks: Landmarks, known: dict[int, int], seconds: float
+) -> Answer:
+    """The answer of HiGHS for the model that CP-SAT gets, with levels as continuous variables."""
+    import highspy
+
+    column = {node: i for i, node in enumerate(sorted(graph.cost))}
+    group = cycle_groups(graph)
+    members: dict[int, list[int]] = {}
+    for cls, number in group.items():
+        members.setdefault(number, []).append(cls)
+    large = [cls for cls in graph.nodes if len(members[group[cls]]) > SMALL_GROUP]
+    level = {cls: len(column) + i for i, cls in enumerate(large)}
+    model = highspy.HighsLp()
+    model.num_col_ = len(column) + len(level)
+    model.col_cost_ = [float(graph.cost[node]) for node in column] + [0.0] * len(level)
+    model.col_lower_ = [0.0] * model.num_col_
+    model.col_upper_ = [1.0] * len(column) + [len(members[group[c]]) - 1.0 for c in large]
+    integer, real = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
+    model.integrality_ = [integer] * len(column) + [real] * len(level)
+    rows = list(_rows(graph, landmarks, column, level, members, group))
+    model.num_row_ = len(rows)
+    model.row_lower_ = [low for low, _, _ in rows]
+    model.row_upper_ = [high for _, high, _ in rows]
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = np.cumsum([0, *(len(row) for _, _, row in rows)]).tolist()
+    model.a_matrix_.index_ = [i for _, _, row in rows for i in row]
+    model.a_matrix_.value_ = [v for _, _, row in rows for v in row.values()]
+    highs = highspy.Highs()
+    options = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_rel_gap": 0.0}
+    for name, value in {**options, "mip_abs_gap": 0.999, "time_limit": seconds}.items():
+        highs.setOptionValue(name, value)
+    highs.passModel(model)
+    start = highspy.HighsSolution()
+    values = [0.0] * model.num_col_
+    for node in known.values():
+        if node in column:
+            values[column[node]] = 1.0
+    start.col_value = values
+    highs.setSolution(start)
+    highs.run()
+    info = highs.getInfo()
+    best = info.objective_function_value
+    cost = round(best) if np.isfinite(best) else None
+    bound = info.mip_dual_bound
+    return Answer({}, cost, int(np.ceil(bound - 1e-6)) if np.isfinite(bound) else 0)
+
+
+Row = tuple[float, float, dict[int, float]]
+
+
+def _rows(
+    graph: Graph,
+    landmarks: Landmarks,
+    column: dict[int, int],
+    level: dict[int, int],
+    members: dict[int, list[int]],
+    group: dict[int, int],
+) -> Iterator[Row]:
+    roots = set(graph.roots)
+    for cls, nodes in graph.nodes.items():
+        yield float(cls in roots), 1.0, {column[node]: 1.0 for node in nodes}
+        users: dict[int, list[int]] = {}
+        for node in nodes:
+            for child in graph.children[node]:
+                users.setdefault(child, []).append(node)
+                if cls in level and group[child] == group[cls]:
+                    size = float(len(members[group[cls]]))
+                    row = {level[cls]: 1.0, level[child]: -1.0, column[node]: -size}
+                    yield 1.0 - size, np.inf, row
+        for child in sorted(set(users) - roots):
+            yield 0.0, np.inf, _difference(graph.nodes[child], users[child], column)
+    for classes in members.values():
+        sizes = range(2, len(classes) + 1) if len(classes) <= SMALL_GROUP else [len(classes)]
+        for subset in (s for size in sizes for s in combinations(classes, size) if size > 1):
+            entries = [
+                node
+                for cls in subset
+                for node in graph.nodes[cls]
+                if not set(subset) & set(graph.children[node])
+            ]
+            for cls in subset:
+                yield 0.0, np.inf, _difference(entries, graph.nodes[cls], column)
+    for landmark in landmarks.sets:
+        yield 1.0, np.inf, {column[node]: 1.0 for node in landmark if node in column}
+
+
+def _difference(plus: list[int], minus: list[int], column: dict[int, int]) -> dict[int, float]:
+    row = {column[node]: 1.0 for node in plus}
+    for node in minus:
+        row[column[node]] = row.get(column[node], 0.0) - 1.0
+    return {i: value for i, value in row.items() if value}
+
+
+def compare_solvers(seconds: float, seeds: int) -> None:
+    """Prints one line for each part and solver: size, cost, bound and seconds."""
+    solvers: dict[str, Solver] = {"CP-SAT": solve_with_cp_sat}
+    if find_spec("highspy") is not None:
+        solvers["HiGHS"] = solve_with_highs
+    else:
+        print("highspy is not installed: CP-SAT only", file=sys.stderr)
+    print("| part | classes | nodes | solver | cost | bound | seconds |")
+    print("|---|---|---|---|---|---|---|")
+    for family, make in FAMILIES.items():
+        for seed in range(seeds):
+            for part in irreducible_parts(make(seed)):
+                for name, run in solvers.items():
+                    start = time.perf_counter()
+                    answer = run(part.graph, part.landmarks, part.known, seconds)
+                    taken = time.perf_counter() - start
+                    print(
+                        f"| {family} #{seed} | {len(part.graph.nodes)} | {len(part.graph.cost)} "
+                        f"| {name} | {answer.cost} | {answer.bound} | {taken:.2f} |",
+                        flush=True,
+                    )
+
+
+def compare_methods(seconds: float, seeds: int) -> None:
+    """Prints one line for each problem and extractor: size, cost, bound, status and seconds."""
+    print("| problem | classes | nodes | extractor | cost | bound | status | seconds |")
+    print("|---|---|---|---|---|---|---|---|")
+    for family, make in FAMILIES.items():
+        for seed in range(seeds):
+            problem = make(seed)
+            for name in extractor_names():
+                found = extract(problem, name, deadline_seconds=seconds)
+                found.check(problem)
+                print(
+                    f"| {family} #{seed} | {problem.class_count} | {problem.node_count} | {name} "
+                    f"| {found.cost:g} | {found.bound:g} | {found.status} | {found.seconds:.3f} |",
+                    flush=True,
+                )
+
+
+def main() -> None:
+    """Prints a comparison of solvers or of extractors as a Markdown table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("what", choices=["solvers", "methods"], help="what to compare")
+    parser.add_argument("--seconds", type=float, default=10.0, help="time limit of each solve")
+    parser.add_argument("--seeds", type=int, default=2, help="problems of each family")
+    options = parser.parse_args()
+    import_module("ortools.sat.python.cp_model")  # loading it is not part of any measured time
+    run = compare_solvers if options.what == "solvers" else compare_methods
+    run(options.seconds, options.seeds)
+
+
+if __name__ == "__main__":
+    main()
