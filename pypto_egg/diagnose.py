@@ -34,7 +34,8 @@ def check_feasible(
     Raises:
         LoweringError: names the op that stands in the way, the size needed and the limit.
     """
-    if all(graph.classes[root].nodes for root in graph.roots.values()):
+    roots = [graph.roots.get(key) for key in loaded.roots]
+    if all(root is not None and graph.classes[root].nodes for root in roots):
         return
     if saturation.stop is not StopReason.SATURATED:
         raise LoweringError(
@@ -55,14 +56,29 @@ def check_feasible(
             raise obstacle
     for window in loaded.shared:
         raise _shared_window(function, window, target)
-    for name, op, message in graph.refused:
-        raise LoweringError(f"function '{function.name}', value '{name}': {op}: {message}",
-                            span=function.span)
-    raise LoweringError(
-        f"function '{function.name}' has no legal lowering",
-        span=function.span,
-        hint="an on-chip reshape or slice needs rows that are whole 32-byte blocks",
-    )
+    raise _unmade(function, graph)
+
+
+def _unmade(function: Function, graph: TileGraph) -> LoweringError:
+    """The first value that no tile form serves."""
+    made: dict[str, bool] = {}
+    for cls in graph.classes:
+        made[cls.name] = made.get(cls.name, False) or bool(cls.nodes)
+    refused = {name: f"{op}: {message}" for name, op, message in graph.refused}
+    unmade = [s for s in walk(function.body)
+              if isinstance(s, Assign) and not made.get(s.var.name, True)]  # fmt: skip
+    # A view demands one exact form of what it views, so it is the cause rather than its source.
+    unmade.sort(key=lambda s: not (isinstance(s.value, Call) and s.value.op in _VIEWS))
+    for stmt in unmade[:1]:
+        op = stmt.value.op if isinstance(stmt.value, Call) else "a value"
+        why = refused.get(stmt.var.name, "its operands and its users have no tile form in common")
+        return LoweringError(
+            f"function '{function.name}': '{stmt.var.name}', {op}, cannot be lowered: {why}",
+            span=stmt.span or function.span,
+            hint="a padded tile (M and N of a product, columns that are not whole 32-byte blocks) "
+            "cannot be reshaped or sliced on chip: store it and read it through memory",
+        )
+    return LoweringError(f"function '{function.name}' has no legal lowering", span=function.span)
 
 
 def _obstacle(call: Call, result: Var, target: Target) -> LoweringError | None:

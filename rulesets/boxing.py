@@ -11,6 +11,7 @@ from egglog import String, eq, i64, set_
 
 from pypto_egg.egraph.language import (
     Index,
+    Scalar,
     Tensor,
     acc_dtype,
     accumulator,
@@ -27,6 +28,7 @@ from pypto_egg.egraph.language import (
     m_granularity,
     matmul,
     matmul_acc,
+    matmul_acc_from,
     n_granularity,
     pads_n,
     product,
@@ -57,6 +59,18 @@ def matmul_acc_is_a_product(
     """The accumulator has the same M and N as the product added to it (C-145)."""
     return when(
         eq(t).to(matmul_acc(z, x, y, i, j)),
+        eq(e).to(accumulator(dtype(x), dtype(y))),
+        eq(dtype(t)).to(e),
+    ).then(product(t, x, y, i, j), set_(acc_dtype(t)).to(e))
+
+
+@BOXING.rule
+def conditional_matmul_acc_is_a_product(
+    t: Tensor, z: Tensor, x: Tensor, y: Tensor, i: i64, j: i64, s: Scalar, e: String
+) -> Body:
+    """As matmul_acc: where the condition holds, the accumulator is overwritten in place."""
+    return when(
+        eq(t).to(matmul_acc_from(z, x, y, i, j, s)),
         eq(e).to(accumulator(dtype(x), dtype(y))),
         eq(dtype(t)).to(e),
     ).then(product(t, x, y, i, j), set_(acc_dtype(t)).to(e))
@@ -106,6 +120,14 @@ def whole_n_needs_no_padding(t: Tensor, x: Tensor, y: Tensor, i: i64, j: i64, n:
 def accumulated_n_is_padded(t: Tensor, z: Tensor, x: Tensor, y: Tensor, i: i64, j: i64) -> Body:
     """The form carries N from the product to the accumulator's creation, as it carries M."""
     return when(eq(t).to(matmul_acc(z, x, y, i, j)), product(t, x, y, i, j)).then(pads_n(t))
+
+
+@ACCUMULATED_N.rule
+def conditionally_accumulated_n_is_padded(
+    t: Tensor, z: Tensor, x: Tensor, y: Tensor, i: i64, j: i64, s: Scalar
+) -> Body:
+    """As above with an initial condition."""
+    return when(eq(t).to(matmul_acc_from(z, x, y, i, j, s)), product(t, x, y, i, j)).then(pads_n(t))
 
 
 @BOXING.rule

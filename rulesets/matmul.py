@@ -42,6 +42,7 @@ from pypto_egg.egraph.language import (
     mat,
     matmul,
     matmul_acc,
+    matmul_acc_from,
     n_granularity,
     outer,
     pads_n,
@@ -146,6 +147,28 @@ def _add_matmul_acc(a_trans: int, b_trans: int, letters: str) -> None:
         )  # fmt: skip
 
     MATMUL.add(f"matmul-acc-{letters}", body)
+
+
+def _add_matmul_acc_from(a_trans: int, b_trans: int, letters: str) -> None:
+    def body(
+        t: Tensor, z: Tensor, x: Tensor, y: Tensor, m: i64, n: i64, k: i64, depth: i64, s: Scalar
+    ) -> Body:
+        """As matmul_acc; the condition goes with the op (init_cond)."""
+        left, right, sum_ = _left(x, a_trans, m, k), _right(y, b_trans, n, k), acc(m, n, k)
+        return when(
+            demand(t, sum_), at(t, k), eq(t).to(matmul_acc_from(z, x, y, a_trans, b_trans, s)),
+            eq(batch(t)).to(i64(0)), m * n * element_bytes(acc_dtype(t)) <= capacity("Acc"),
+            eq(m % m_granularity(t)).to(i64(0)), eq(n % n_granularity(t)).to(i64(0)), pads_n(t),
+            eq(_depth(x, a_trans)).to(Index(depth)), eq(depth % line(dtype(x))).to(i64(0)),
+        ).then(
+            demand(z, sum_), demand(x, left), demand(y, right),
+            becomes(
+                t, sum_,
+                tile_accumulate_from(realize(z, sum_), realize(x, left), realize(y, right), s),
+            ),
+        )  # fmt: skip
+
+    MATMUL.add(f"matmul-acc-from-{letters}", body)
 
 
 def _add_batch_matmul_acc(a_trans: int, b_trans: int, letters: str) -> None:
@@ -262,6 +285,7 @@ for _a, _b, _letters in _flags():
     _add_matmul(_a, _b, _letters)
     _add_batch_matmul(_a, _b, _letters)
     _add_matmul_acc(_a, _b, _letters)
+    _add_matmul_acc_from(_a, _b, _letters)
     _add_batch_matmul_acc(_a, _b, _letters)
     _add_zero_seed(_a, _b, _letters)
     _add_accumulated_add(_a, _b, _letters, swapped=False)
@@ -365,6 +389,16 @@ def created_buffer_can_be_an_accumulator(t: Tensor, u: Tensor, x: Tensor, y: Ten
     """What is accumulated into lies in L0C from the start (C-146)."""
     return when(
         eq(u).to(matmul_acc(t, x, y, i, j)), eq(d).to(acc_dtype(u))
+    ).then(set_(acc_dtype(t)).to(d))
+
+
+@MATMUL.rule
+def created_buffer_can_be_overwritten_in_l0c(
+    t: Tensor, u: Tensor, x: Tensor, y: Tensor, i: i64, j: i64, s: Scalar, d: String
+) -> Body:
+    """As above with an initial condition."""
+    return when(
+        eq(u).to(matmul_acc_from(t, x, y, i, j, s)), eq(d).to(acc_dtype(u))
     ).then(set_(acc_dtype(t)).to(d))
 
 

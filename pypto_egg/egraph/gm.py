@@ -21,8 +21,7 @@ Dim = int | Expr
 
 def whole_window(handle: Var, type_: TensorType) -> Window:
     """The window that is all of a handle."""
-    readable = type_.layout is TensorLayout.ND and not type_.distributed
-    return Window(handle, (0,) * type_.rank, type_, exact=readable)
+    return Window(handle, (0,) * type_.rank, type_, exact=type_.layout is TensorLayout.ND)
 
 
 def view_window(call: Call, source: Window, result: Var) -> tuple[Window, Assign | None]:
@@ -39,6 +38,10 @@ def view_window(call: Call, source: Window, result: Var) -> tuple[Window, Assign
             return Window(source.handle, source.offsets, _packed(call.type), source.exact), None
         case "tensor.reshape" | "tensor.view":
             return _reshaped(call, source, result)
+        case "tensor.reinterpret_view":
+            # The view itself is the handle: its elements are not those of the tensor.
+            assert isinstance(call.type, TensorType)
+            return whole_window(result, call.type), None
         case _:
             raise unsupported(call, "a view of global memory that is not a window")
 

@@ -141,6 +141,13 @@ def matmul_acc(
 ) -> Tensor: ...
 
 
+@function(egg_fn="tensor.matmul_acc_from")
+def matmul_acc_from(
+    acc: Tensor, x: Tensor, y: Tensor, a_trans: i64Like, b_trans: i64Like, first: Scalar
+) -> Tensor:
+    """matmul_acc that starts from zero where `first` holds (init_cond)."""
+
+
 @function(egg_fn="tensor.slice")
 def window(x: Tensor, offsets: Vec[Index], shape: Vec[Index], valid: Vec[Index]) -> Tensor: ...
 

@@ -60,7 +60,7 @@ from pypto_egg.ir.visit import expressions_of, free_vars, walk
 from pypto_egg.ops.registry import lookup
 
 Value = Local | Window
-VIEWS = ("slice", "reshape", "view", "set_validshape")
+VIEWS = ("slice", "reshape", "view", "set_validshape", "reinterpret_view")
 _BARRIERS = (RegionKind.THEN, RegionKind.ELSE, RegionKind.WHILE, RegionKind.FUNCTION)
 _PRODUCTS = {"matmul", "matmul_acc"}
 
@@ -206,9 +206,6 @@ class Loader:
     def _view(self, call: Call, source: Window, var: Var, stmt: Assign) -> list[Item]:
         window, made = view_window(call, source, var)
         self.values[var] = window
-        if not self.effects.is_read_only(var):
-            # The window is read where the view is written, not where it is used (C-059).
-            self.values[var] = self._loaded(window, stmt, var.name)
         # The view itself stays for whoever returns it or writes through it.
         return [Keep(stmt)] if made is None else [Keep(made), Keep(stmt)]
 
@@ -224,7 +221,7 @@ class Loader:
         term = self.facts.bind(computed_term(call, operands, self.keys))
         assert isinstance(call.type, TensorType)
         home = self._home(region, [v.home for v in operands.values()], call)
-        accumulates = call.op == "tensor.matmul_acc"  # an undefined accumulator counts as zero
+        accumulates = family_of(call) == "matmul_acc"  # an undefined accumulator counts as zero
         defined = call.op != "tensor.create" and (
             accumulates or all(value.defined for value in operands.values())
         )

@@ -152,10 +152,13 @@ def _matmul(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
 
 
 def _matmul_acc(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
-    if len(call.args) > 3:
-        raise unsupported(call, "init_cond")
     flags = (int(bool(call.kwarg("a_trans"))), int(bool(call.kwarg("b_trans"))))
-    return node("tensor.matmul_acc", *(operands[i].term for i in range(3)), *flags)
+    terms = (*(operands[i].term for i in range(3)), *flags)
+    if len(call.args) == 3:
+        return node("tensor.matmul_acc", *terms)
+    if _result(call).rank > 2:
+        raise unsupported(call, "init_cond of a batched accumulator")
+    return node("tensor.matmul_acc_from", *terms, keys.scalar(call.args[3]))
 
 
 def _slice(call: Call, operands: dict[int, Local], keys: Keys) -> Term:

@@ -40,6 +40,7 @@ class _Walk:
     places: dict[Var, frozenset[_Place]] = field(default_factory=dict)
     current: dict[int, int] = field(default_factory=dict)
     writer: dict[_Place, Var | None] = field(default_factory=dict)
+    made: int = 0
     hazards: dict[tuple[Var, Var | None], Hazard] = field(default_factory=dict)
 
     def block(self, block: Block) -> tuple[Expr, ...]:
@@ -70,9 +71,9 @@ class _Walk:
                 self.current.update(
                     (b, max(v, self.current.get(b, v))) for b, v in after.items()
                 )
-                for values in (then, orelse):
-                    for result, value in zip(stmt.results, values, strict=False):
-                        self.places[result] = self.places.get(result, frozenset()) | self._of(value)
+                for i, result in enumerate(stmt.results):
+                    arms = (values[i] for values in (then, orelse) if i < len(values))
+                    self.places[result] = frozenset().union(*map(self._of, arms))
 
     def _loop(self, stmt: For | While) -> None:
         values = stmt.inits
@@ -126,7 +127,8 @@ class _Walk:
         return self.places.get(value, frozenset()) if isinstance(value, Var) else frozenset()
 
     def _fresh(self) -> frozenset[_Place]:
-        buffer = len(self.current)
+        buffer = self.made
+        self.made += 1
         self.current[buffer] = 0
         return frozenset({(buffer, 0)})
 
