@@ -144,7 +144,7 @@ class Writer:
 
     def transpose(self) -> None:
         x = self.any_value()
-        self.let(f"pl.transpose({x.name}, 0, 1)", x.shape[::-1], x.dtype)
+        self.let(f"pl.transpose({x.name}, 0, 1)", x.shape[::-1], x.dtype, x.gm)
 
     def window(self) -> None:
         """A slice of GM or of a value; the offset is constant or a loop's index."""
