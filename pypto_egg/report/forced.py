@@ -19,7 +19,7 @@ from pypto_egg.price import TIE_CYCLES_PER_BYTE
 _EXACT_NODES = 400
 # E-nodes times extractions for one account: a few seconds of the heuristic. Beyond it options are
 # listed without the kernel's total, except for the first few.
-_WORK = 150_000
+_WORK = 20_000
 _LEAST_EXTRACTIONS = 30
 # Rounds in which sets of tiles that do not fit together are ruled out, for one option.
 _ROUNDS = 16
