@@ -19,6 +19,7 @@ from pypto_egg import __version__
 from pypto_egg.errors import OptionError, ParseError, PyptoEggError
 
 if TYPE_CHECKING:
+    from pypto_egg.egraph.saturate import Limits
     from pypto_egg.ir.program import Program
     from pypto_egg.lowering import Lowering
 
@@ -254,11 +255,15 @@ def _standard_input() -> str:
         raise ParseError(f"standard input is not UTF-8 text: {error.reason}") from None
 
 
-def _limits(nodes: int | None, iterations: int | None, seconds: float | None) -> Any:
+def _limits(nodes: int | None, iterations: int | None, seconds: float | None) -> Limits:
     from pypto_egg.egraph.saturate import Limits
 
-    given = {"nodes": nodes, "iterations": iterations, "seconds": seconds}
-    return Limits(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    usual = Limits()
+    return Limits(
+        nodes=usual.nodes if nodes is None else nodes,
+        iterations=usual.iterations if iterations is None else iterations,
+        seconds=usual.seconds if seconds is None else seconds,
+    )
 
 
 def _symbols(given: tuple[str, ...]) -> dict[str, int]:

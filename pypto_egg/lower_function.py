@@ -17,6 +17,7 @@ from pypto_egg.egraph.tilegraph import TileGraph, tile_graph
 from pypto_egg.emit.emit import Emitted, emit_function
 from pypto_egg.emit.hazards import hazards
 from pypto_egg.emit.liveness import Peak, peaks
+from pypto_egg.emit.names import base_of
 from pypto_egg.errors import CapacityError, ExtractionError, LoweringError
 from pypto_egg.extract.cost.model import ZERO, CostModel
 from pypto_egg.extract.problem import Constraint, Problem
@@ -116,6 +117,7 @@ def _fitting(
     extraction.
     """
     problem = priced.problem
+    lost: list[str] = []
     for _ in range(ROUNDS):
         with _timed(seconds, "extract"):
             first = problem is priced.problem
@@ -125,9 +127,9 @@ def _fitting(
             except ExtractionError as error:
                 if first:
                     raise
-                raise _destroyed(function) from error
+                raise _destroyed(function, lost) from error
         if not selection.found:
-            raise _no_selection(function, selection, problem)
+            raise _no_selection(function, selection, problem, lost)
         with _timed(seconds, "emit"):
             trial = try_selection(
                 function, loaded.skeleton, graph, priced, selection.choice, chosen.target
@@ -135,6 +137,7 @@ def _fitting(
         if trial.fits:
             return trial.emitted, selection, trial.used, problem
         problem = trial.ruled_out(problem)
+        lost.extend(trial.lost)
     raise CapacityError(
         f"function '{function.name}': no fitting choice among {ROUNDS} tried",
         span=function.span,
@@ -150,12 +153,14 @@ class Trial:
         used: the worst place of each memory space.
         cuts: limits that rule out the sets of tiles that overfill a space.
         destructive: nodes that overwrite a value which is still needed, each in a set of its own.
+        lost: what each of them does, in words.
     """
 
     emitted: Emitted
     used: dict[Mem, Peak]
     cuts: tuple[Constraint, ...]
     destructive: tuple[tuple[int, ...], ...]
+    lost: tuple[str, ...]
 
     @property
     def fits(self) -> bool:
@@ -188,14 +193,15 @@ def try_selection(
     used = peaks(emitted.function)
     position = {id(node): i for i, node in enumerate(priced.nodes)}
     cuts = _cuts(function, emitted, used, position, target)
-    return Trial(emitted, used, tuple(cuts), tuple(_destructive(function, emitted, position)))
+    destructive = _destructive(function, emitted, position)
+    return Trial(emitted, used, tuple(cuts), tuple(destructive), tuple(destructive.values()))
 
 
 def _destructive(
     function: Function, emitted: Emitted, position: dict[int, int]
-) -> list[tuple[int, ...]]:
-    """The nodes that overwrite a value which is still needed."""
-    found: list[tuple[int, ...]] = []
+) -> dict[tuple[int, ...], str]:
+    """The nodes that overwrite a value which is still needed, and what they do in words."""
+    found: dict[tuple[int, ...], str] = {}
     for hazard in hazards(emitted.function):
         node = emitted.origin.get(hazard.by) if hazard.by is not None else None
         if node is None:
@@ -205,8 +211,10 @@ def _destructive(
                 span=function.span,
                 hint="use a copy of the value",
             )
-        if (position[id(node)],) not in found:
-            found.append((position[id(node)],))
+        assert node.recipe is not None
+        op = node.recipe.steps[-1].call.op.replace("tile.", "tensor.")
+        words = f"{op} leaves its result in the place of '{base_of(hazard.lost.name)}'"
+        found.setdefault((position[id(node)],), words)
     return found
 
 
@@ -242,9 +250,11 @@ def _cuts(
     return cuts
 
 
-def _no_selection(function: Function, selection: Selection, problem: Problem) -> LoweringError:
+def _no_selection(
+    function: Function, selection: Selection, problem: Problem, lost: list[str]
+) -> LoweringError:
     if selection.conflict and set(selection.conflict) <= {FORBIDDEN}:
-        return _destroyed(function)
+        return _destroyed(function, lost)
     named = [name for name in selection.conflict if name != FORBIDDEN]
     return CapacityError(
         "no choice of lowerings fits on chip: "
@@ -254,10 +264,10 @@ def _no_selection(function: Function, selection: Selection, problem: Problem) ->
     )
 
 
-def _destroyed(function: Function) -> LoweringError:
+def _destroyed(function: Function, lost: list[str]) -> LoweringError:
     return LoweringError(
-        f"function '{function.name}': an accumulator or a tile that is written in place is still "
-        "needed afterwards, and it cannot be copied",
+        f"function '{function.name}': {'; '.join(dict.fromkeys(lost))}, which is still needed "
+        "afterwards and cannot be copied",
         span=function.span,
         hint="store the value before it is accumulated into, or compute it twice",
     )

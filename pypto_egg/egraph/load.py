@@ -403,7 +403,7 @@ class Loader:
             return CarryKind.KEPT
         roots = self.effects.provenance.roots_of(var)
         in_memory = [root.kind in (RootKind.PARAM, RootKind.CALL) for root in roots]
-        if all(in_memory):
+        if all(in_memory) and var.type.layout is not TensorLayout.DN:
             return CarryKind.KEPT
         if any(in_memory) and any(self.effects.is_written(r) for r in roots if r.param is not None):
             raise LoweringError(

@@ -13,6 +13,11 @@ from collections.abc import Iterable
 _RESERVED = ("tile", "tmp", "out", "store", "iter", "rv", "phi", "idx", "ssa")
 
 
+def base_of(name: str) -> str:
+    """The source name that an emitted name was made from."""
+    return name.split("__", 1)[0]
+
+
 class Names:
     """Hands out names that are not in use."""
 
@@ -22,7 +27,7 @@ class Names:
 
     def fresh(self, base: str, role: str) -> str:
         """A new name for the role that a value derived from `base` plays."""
-        stem = base.split("__", 1)[0] or "t"
+        stem = base_of(base) or "t"
         name = f"{stem}__{role}" if role in _RESERVED else f"{stem}_{role}"
         return self.unique(name)
 
