@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import report_programs as programs
 from hypothesis import given, settings
@@ -9,13 +12,16 @@ from hypothesis import strategies as st
 
 import pypto_egg
 from pypto_egg.extract.cost.model import CostVector
+from pypto_egg.extract.registry import extract
 from pypto_egg.lowering import Decision, Lowering, Option
+from pypto_egg.report.decisions import decisions
+from pypto_egg.report.words import cube_call
 
 SAME = pytest.approx
 
 
-def optimized(text: str, **options: object) -> Lowering:
-    return pypto_egg.optimize(text, verify=False, **options)  # type: ignore[arg-type]
+def optimized(text: str, **options: Any) -> Lowering:
+    return pypto_egg.optimize(text, verify=False, **options)
 
 
 def decision(lowering: Lowering, value: str) -> Decision:
@@ -96,17 +102,13 @@ def test_a_sum_of_products_in_the_accumulator_against_an_add() -> None:
 
 def test_every_product_has_its_boxes() -> None:
     values = [d.value for d in optimized(programs.SUM).alternatives]
-    assert [v for v in values if v[1:5] == " of "] == [
-        f"{axis} of {name}"
-        for name in (*(f"{chosen} = {operands}" for chosen, operands in _products(values)),)
-        for axis in "MN"
+    boxes = [value for value in values if value.startswith(("M of ", "N of "))]
+    assert [(v[0], v.split(" = ")[1]) for v in boxes] == [
+        ("M", "c @ b"),
+        ("N", "c @ b"),
+        ("M", "a @ b"),
+        ("N", "a @ b"),
     ]
-
-
-def _products(values: list[str]) -> list[tuple[str, str]]:
-    found = [v.removeprefix("M of ").split(" = ") for v in values if v.startswith("M of ")]
-    assert {operands for _, operands in found} == {"a @ b", "c @ b"}
-    return [(name, operands) for name, operands in found]
 
 
 def test_a_cast_to_even_in_the_drain_against_the_vector_unit() -> None:
@@ -163,6 +165,40 @@ def test_what_does_not_fit_on_chip_is_illegal_and_says_so() -> None:
         assert taken.options[1].what.startswith("made outside the loop")
         assert taken.options[1].status == "illegal"
         assert taken.options[1].why.startswith("with it the tiles do not fit on chip together")
+
+
+def test_what_a_tile_op_refused_is_listed_with_its_reason() -> None:
+    account = optimized(programs.SOFTMAX).functions[0].account
+    reason = "tile.exp: operand 'x' has dtype INT32"
+    account.graph.refused.extend([("e", "tile.exp", reason), ("e", "tile.exp", reason)])
+    assert decisions(account) == (
+        Decision("e", "f", (Option("tile.exp", CostVector(), None, "illegal", reason),)),
+    )
+
+
+def test_too_many_options_are_listed_without_a_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    account = optimized(programs.BIASED).functions[0].account
+    monkeypatch.setattr("pypto_egg.report.forced._WORK", 0)
+    monkeypatch.setattr("pypto_egg.report.forced._LEAST_EXTRACTIONS", 1)
+    found = decisions(account)
+    assert [d.value for d in found] == [d.value for d in optimized(programs.BIASED).alternatives]
+    statuses = [o.status for d in found for o in d.options]
+    assert statuses.count("equal") + statuses.count("dearer") == 1
+    assert "not priced" in statuses
+
+
+def test_what_the_search_missed_is_called_cheaper() -> None:
+    best = optimized(programs.BIASED)
+    account = best.functions[0].account
+    problem = account.priced.problem
+    biased = [i for i, n in enumerate(account.priced.nodes) if cube_call(n) == "tile.matmul_bias"]
+    worse = extract(replace(problem, forbidden=[(node,) for node in biased]))
+    found = decisions(replace(account, selection=replace(worse, status="feasible")))
+    (ways,) = [d for d in found if d.value == "d: how it is computed"]
+    assert [o.status for o in ways.options] == ["chosen", "cheaper"]
+    assert ways.options[0].what.startswith("tile.col_expand_add")
+    assert ways.options[1].total == SAME(best.cost.total)
+    assert ways.options[1].why.endswith("; the search ended before it")
 
 
 def test_a_function_without_alternatives_has_no_decisions() -> None:
