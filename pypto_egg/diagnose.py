@@ -199,9 +199,16 @@ def _view_obstacle(call: Call, result: Var, target: Target) -> LoweringError | N
     return None
 
 
+def _spreads(wide: tuple[object, ...], narrow: tuple[object, ...]) -> bool:
+    """Whether `narrow` is `wide` itself, one column of it or one row."""
+    if len(wide) != len(narrow) or wide[:-2] != narrow[:-2]:
+        return False
+    return narrow[-2:] in (wide[-2:], (wide[-2], 1), (1, wide[-1])) if len(wide) > 1 else True
+
+
 def _broadcast_obstacle(call: Call) -> LoweringError | None:
-    shapes = [arg.type.shape for arg in call.args if isinstance(arg.type, TensorType)]
-    if len(shapes) < 2 or shapes[0] == shapes[1]:
+    shapes: list[tuple[object, ...]] = [arg.type.shape for arg in call.args if isinstance(arg.type, TensorType)]
+    if len(shapes) < 2 or _spreads(*shapes) or _spreads(*reversed(shapes)):
         return None
     return LoweringError(
         f"{call.op}: shapes {list(shapes[0])} and {list(shapes[1])} of "

@@ -308,6 +308,27 @@ def narrow_left_row_is_expanded_first(
     )  # fmt: skip
 
 
+@VECTOR.rule
+def narrow_right_column_is_expanded_first(
+    t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, to: String, r: Index, c: Index,
+    k: i64,
+) -> Body:  # fmt: skip
+    """wide op narrow in two steps, for dtypes that the op's row_expand form does not take."""
+    f, column = vec(r, c, k), vec(r, Index(1), k)
+    return when(
+        demand(t, f), eq(t).to(binary(op, attrs, x, y)), at(t, k),
+        eq(family(op)).to(String("binary")), eq(to).to(lowers_to(op)),
+        eq(cols(y)).to(Index(1)), ne(cols(x)).to(Index(1)), eq(rows(x)).to(rows(y)),
+    ).then(
+        demand(x, f), demand(y, column),
+        becomes(
+            t, f,
+            tile2(to, attrs, realize(x, f),
+                  tile2("tile.row_expand", "", realize(x, f), realize(y, column))),
+        ),
+    )  # fmt: skip
+
+
 @EXTENTS.rule
 def narrow_left_column_extents(
     t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, r: i64, c: Index, w: i64
@@ -485,8 +506,18 @@ def transpose_extents(
 ) -> Body:
     """The rows become columns and must make whole blocks."""
     return when(
-        eq(t).to(transpose(x)), extents(x, Index(r), c), eq(w).to(line(dtype(t)))
-    ).then(extents(t, c, Index(round_up(r, w))))
+        eq(t).to(transpose(x)), extents(x, Index(r), c), eq(w).to(line(dtype(t))),
+        ne(cols(t)).to(Index(1)),
+    ).then(extents(t, c, Index(round_up(r, w))))  # fmt: skip
+
+
+@EXTENTS.rule
+def transpose_extents_of_one_row(t: Tensor, x: Tensor, r: Index, c: i64, w: i64) -> Body:
+    """One row becomes a [M, 1] column, whose rows make whole blocks."""
+    return when(
+        eq(t).to(transpose(x)), extents(x, r, Index(c)), eq(w).to(line(dtype(t))),
+        eq(cols(t)).to(Index(1)),
+    ).then(extents(t, Index(round_up(c, w)), Index(1)))  # fmt: skip
 
 
 # --- fresh tiles -------------------------------------------------------------------------------

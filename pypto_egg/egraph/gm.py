@@ -12,8 +12,10 @@ from pypto_egg.egraph.values import Window
 from pypto_egg.ir.enums import TensorLayout
 from pypto_egg.ir.expr import Call, Expr, Var, dims_of, tuple_of
 from pypto_egg.ir.fold import dim_add, dim_mul, dim_product, provably_equal, same_dims
-from pypto_egg.ir.stmt import Assign
+from pypto_egg.ir.program import Function
+from pypto_egg.ir.stmt import Assign, Block, For, If, Stmt, While, Yield
 from pypto_egg.ir.types import TensorType, tensor_type
+from pypto_egg.ir.visit import walk
 from pypto_egg.ops.registry import make_call
 
 Dim = int | Expr
@@ -119,3 +121,59 @@ def in_bounds(window: Window) -> bool:
         or (o == 0 and provably_equal(s, e))
         for o, s, e in zip(window.offsets, window.type.shape, handle_type.shape, strict=True)
     )
+
+
+def changes_layout(call: Call) -> bool:
+    """Whether a view reads the bytes with its axes exchanged."""
+    if call.op == "tensor.transpose":
+        return True
+    layout = call.type.layout if isinstance(call.type, TensorType) else None
+    return call.op == "tensor.view" and layout is TensorLayout.DN
+
+
+def reordered_views(function: Function) -> frozenset[Var]:
+    """The variables that may stand for memory read with its axes exchanged.
+
+    No load names such a view as its source, so it is a computed value to the e-graph, also where
+    a loop or a branch passes it on.
+    """
+    flows: dict[Var, list[Var]] = {}
+    found: list[Var] = []
+    for stmt in walk(function.body):
+        for target, value in _flows(stmt):
+            sources = value.args[:1] if isinstance(value, Call) else (value,)
+            for source in sources:
+                if isinstance(source, Var):
+                    flows.setdefault(source, []).append(target)
+            if isinstance(value, Call) and changes_layout(value):
+                found.append(target)
+    reached: set[Var] = set()
+    while found:
+        var = found.pop()
+        if var not in reached:
+            reached.add(var)
+            found.extend(flows.get(var, ()))
+    return frozenset(reached)
+
+
+def _flows(stmt: Stmt) -> list[tuple[Var, Expr]]:
+    """Which value each variable of a statement may take over."""
+    match stmt:
+        case Assign(var, value):
+            return [(var, value)]
+        case For() | While():
+            yields = _yields(stmt.body)
+            pairs = [*zip(stmt.iter_args, stmt.inits, strict=False)]
+            pairs += zip(stmt.iter_args, yields, strict=False)
+            pairs += zip(stmt.results, stmt.inits, strict=False)
+            return pairs + [*zip(stmt.results, yields, strict=False)]
+        case If():
+            arms = (_yields(stmt.then), _yields(stmt.orelse))
+            return [pair for arm in arms for pair in zip(stmt.results, arm, strict=False)]
+        case _:
+            return []
+
+
+def _yields(block: Block) -> tuple[Expr, ...]:
+    last = block[-1] if block else None
+    return last.values if isinstance(last, Yield) else ()

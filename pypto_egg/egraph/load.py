@@ -14,7 +14,13 @@ from pypto_egg.analysis.regions import Region, RegionKind, trip_count
 from pypto_egg.egraph.bulk import Action, Term, fact, node
 from pypto_egg.egraph.direct import DirectOutput, direct_outputs
 from pypto_egg.egraph.facts import Facts
-from pypto_egg.egraph.gm import in_bounds, view_window, whole_window
+from pypto_egg.egraph.gm import (
+    changes_layout,
+    in_bounds,
+    reordered_views,
+    view_window,
+    whole_window,
+)
 from pypto_egg.egraph.skeleton import (
     Branch,
     CarryKind,
@@ -39,7 +45,6 @@ from pypto_egg.egraph.values import (
 )
 from pypto_egg.errors import LoweringError
 from pypto_egg.ir.dtype import BOOL, DType
-from pypto_egg.ir.enums import TensorLayout
 from pypto_egg.ir.expr import (
     BinOp,
     Call,
@@ -104,6 +109,7 @@ class Loader:
     _pins: list[Item] = field(default_factory=list)
     _direct: dict[Var, DirectOutput] = field(default_factory=dict)
     _in_memory: set[Var] = field(default_factory=set)
+    _reordered: frozenset[Var] = frozenset()
 
     def __post_init__(self) -> None:
         self.facts = Facts(self.keys)
@@ -112,6 +118,7 @@ class Loader:
         for param in self.function.params:
             if isinstance(param.var.type, TensorType):
                 self.values[param.var] = whole_window(param.var, param.var.type)
+        self._reordered = reordered_views(self.function)
         for direct in direct_outputs(self.function):
             self._direct[direct.carried[1]] = direct
             self._in_memory.update((direct.seed, *direct.carried))
@@ -198,7 +205,7 @@ class Loader:
             return [Keep(stmt)]
         if decl.family == "assemble" and isinstance(first, Window):
             return [self._store(call, var, stmt, region)]
-        if decl.family in VIEWS and isinstance(first, Window) and not _changes_layout(call):
+        if decl.family in VIEWS and isinstance(first, Window) and not changes_layout(call):
             return self._view(call, first, var, stmt)
         self._compute(call, var, stmt, region)
         return []
@@ -299,13 +306,12 @@ class Loader:
             self._bind_carried(arg, kind, term, inner, inits.get(position))
         body = self._block(stmt.body, inner)
         yields = _yielded(stmt.body)
-        stmt = self._with_direct_seeds(stmt)
         for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
             term = node("tensor.loop_result", inner.id, position)
             self._bind_carried(result, kind, term, region, inits.get(position))
             if kind is CarryKind.TENSOR:
                 self._carry(stmt, position, inits[position], yields[position], inner, region)
-        return Loop(stmt, inner.id, body, kinds, yields)
+        return Loop(self._with_direct_seeds(stmt), inner.id, body, kinds, yields)
 
     def _with_direct_seeds(self, stmt: For | While) -> For | While:
         """The loop with Out parameters in place of the tensors that it fills directly."""
@@ -403,7 +409,7 @@ class Loader:
             return CarryKind.KEPT
         roots = self.effects.provenance.roots_of(var)
         in_memory = [root.kind in (RootKind.PARAM, RootKind.CALL) for root in roots]
-        if all(in_memory) and var.type.layout is not TensorLayout.DN:
+        if all(in_memory) and var not in self._reordered:
             return CarryKind.KEPT
         if any(in_memory) and any(self.effects.is_written(r) for r in roots if r.param is not None):
             raise LoweringError(
@@ -566,12 +572,6 @@ def family_of(call: Call) -> str:
     """The registry's family of the op; "" for an op that it does not know."""
     decl = lookup(call.op)
     return "" if decl is None else decl.family
-
-
-def _changes_layout(call: Call) -> bool:
-    """Whether a view reads the bytes with its axes exchanged."""
-    assert isinstance(call.type, TensorType)
-    return call.op == "tensor.view" and call.type.layout is TensorLayout.DN
 
 
 def _yielded(block: Block) -> tuple[Expr, ...]:

@@ -28,6 +28,7 @@ def machine_facts(target: Target) -> Iterator[Any]:
 
     Sources: the target's data file and the operator declarations.
     """
+    yield eg.Index(1)  # rules ask whether an extent is it, which needs it to be there
     yield set_(eg.fractal_rows()).to(target.fractal.rows)
     yield set_(eg.bias_bytes()).to(target.bias_bytes_multiple)
     for space in (Mem.Vec, Mem.Mat, Mem.Acc, Mem.Left, Mem.Right, Mem.Bias):
