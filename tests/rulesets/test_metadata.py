@@ -1,0 +1,49 @@
+"""Views of values on chip."""
+
+from __future__ import annotations
+
+import pytest
+from firing import EXP, MATMUL, assert_fires, assert_silent, names, vector
+from kernels import tensor
+
+from pypto_egg.rulesets.metadata import METADATA
+
+SLICE = vector("e = pl.exp(x)\ns = pl.slice(e, [8, 16], [8, 16])\nreturn s", (8, 16))
+GM_SLICE = vector("s = pl.slice(x, [8, 16], [8, 16])\ne = pl.exp(s)\nreturn e", (8, 16))
+RESHAPE = vector("e = pl.exp(x)\ns = pl.reshape(e, [8, 64])\nreturn s", (8, 64))
+GM_RESHAPE = vector("s = pl.reshape(x, [8, 64])\ne = pl.exp(s)\nreturn e", (8, 64))
+VALID = vector("e = pl.exp(x)\ns = pl.set_validshape(e, 9, 20)\nt = pl.abs(s)\nreturn t")
+GM_VALID = vector("s = pl.set_validshape(x, 9, 20)\nt = pl.abs(s)\nreturn t")
+ASSEMBLE = vector("e = pl.exp(x)\ns = pl.assemble(e, p, [8, 0])\nt = pl.abs(s)\nreturn t",
+                  p=tensor([8, 32], "FP32"))  # fmt: skip
+GM_ASSEMBLE = vector("e = pl.exp(x)\ns = pl.assemble(d, e, [0, 0])\nreturn s",
+                     d="pl.Out[" + tensor([16, 32], "FP32") + "]")  # fmt: skip
+
+CASES = {
+    "slice-of-a-vec-tile": (SLICE, GM_SLICE),
+    "slice-extents": (SLICE, GM_SLICE),
+    "reshape-of-a-vec-tile": (RESHAPE, GM_RESHAPE),
+    "reshape-extents": (RESHAPE, GM_RESHAPE),
+    "set-validshape-of-a-vec-tile": (VALID, GM_VALID),
+    "set-validshape-extents": (VALID, GM_VALID),
+    "assemble-into-a-vec-tile": (ASSEMBLE, GM_ASSEMBLE),
+    "assemble-into-a-copy-of-a-vec-tile": (ASSEMBLE, MATMUL),
+    "assemble-extents": (ASSEMBLE, EXP),
+}
+
+
+def test_every_rule_has_a_case() -> None:
+    assert set(CASES) == names(METADATA)
+
+
+@pytest.mark.req("C-016", "C-020")
+@pytest.mark.parametrize("rule", CASES)
+def test_fires(rule: str) -> None:
+    assert_fires(rule, CASES[rule][0])
+
+
+@pytest.mark.req("C-016", "C-020")
+@pytest.mark.parametrize("rule", CASES)
+def test_is_silent(rule: str) -> None:
+    """Views of global memory are windows of loads, never tile ops."""
+    assert_silent(rule, CASES[rule][1])
