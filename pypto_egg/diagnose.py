@@ -48,10 +48,11 @@ def check_feasible(
     for stmt in walk(function.body):
         if not (isinstance(stmt, Assign) and isinstance(stmt.value, Call)):
             continue
-        roots = provenance.roots_of(stmt.value.args[0]) if stmt.value.args else ()
-        if stmt.value.op in _VIEWS and all(root.kind is RootKind.PARAM for root in roots):
+        call = stmt.value
+        viewed = provenance.roots_of(call.args[0]) if call.op in _VIEWS else ()
+        if call.op in _VIEWS and all(root.kind is RootKind.PARAM for root in viewed):
             continue
-        obstacle = _obstacle(stmt.value, stmt.var, target)
+        obstacle = _obstacle(call, stmt.var, target)
         if obstacle is not None:
             raise obstacle
     for window in loaded.shared:
@@ -124,16 +125,16 @@ def _product_obstacle(call: Call, result: Var, target: Target) -> LoweringError 
             span=call.span,
             hint=f"cast the operands; the cube multiplies {known}",
         )
-    m, n = result.type.shape[-2:]  # type: ignore[attr-defined]
+    assert isinstance(result.type, TensorType)
+    m, n = result.type.shape[-2:]
     a_trans, b_trans = bool(call.kwarg("a_trans")), bool(call.kwarg("b_trans"))
     k = a.type.shape[-2] if a_trans else a.type.shape[-1]
-    for axis, extent in (("M", m), ("N", n), ("K", k)):
-        if not isinstance(extent, int):
-            return LoweringError(
-                f"{pair}: {axis} is dynamic; a cube tile has constant physical extents",
-                span=call.span,
-                hint="slice a constant window and give its runtime extent as valid_shape",
-            )
+    if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
+        return LoweringError(
+            f"{pair}: M = {m}, N = {n}, K = {k}: a cube tile has constant physical extents",
+            span=call.span,
+            hint="slice a constant window and give its runtime extent as valid_shape",
+        )
     line, rows = target.c0_elems(a.type.dtype), target.fractal.rows
     steps = {line, rows if a_trans else line, line if b_trans else rows}
     needed = max(steps)
@@ -207,7 +208,9 @@ def _spreads(wide: tuple[object, ...], narrow: tuple[object, ...]) -> bool:
 
 
 def _broadcast_obstacle(call: Call) -> LoweringError | None:
-    shapes: list[tuple[object, ...]] = [arg.type.shape for arg in call.args if isinstance(arg.type, TensorType)]
+    shapes: list[tuple[object, ...]] = [
+        arg.type.shape for arg in call.args if isinstance(arg.type, TensorType)
+    ]
     if len(shapes) < 2 or _spreads(*shapes) or _spreads(*reversed(shapes)):
         return None
     return LoweringError(

@@ -60,9 +60,7 @@ def matmul_absorbs_a_right_transpose(
 
 
 @ALGEBRA.rule
-def matmul_transpose_swaps(
-    t: Tensor, x: Tensor, y: Tensor, i: i64, j: i64, d: String
-) -> Body:
+def matmul_transpose_swaps(t: Tensor, x: Tensor, y: Tensor, i: i64, j: i64, d: String) -> Body:
     """(x @ y)^T = y^T @ x^T: the cube does the transpose."""
     return when(eq(t).to(transpose(matmul(x, y, i, j, d)))).then(
         union(t).with_(matmul(y, x, 1 - j, 1 - i, d))
@@ -78,7 +76,9 @@ def _add_operand_order(side: str) -> None:
         so the flatter of the two is cheaper, and the consumer's flag undoes the transpose."""
         swapped = matmul(y, x, 1 - j, 1 - i, d)
         before = matmul(z, u, a, b, e) if side == "left" else matmul(u, z, a, b, e)
-        after = matmul(swapped, u, 1 - a, b, e) if side == "left" else matmul(u, swapped, a, 1 - b, e)
+        after = (
+            matmul(swapped, u, 1 - a, b, e) if side == "left" else matmul(u, swapped, a, 1 - b, e)
+        )
         return when(
             eq(t).to(before), eq(z).to(matmul(x, y, i, j, d)), at(z, k), whole(z),
             eq(s).to(lead(z)), eq(n).to(batch(z)), eq(n).to(i64(0)),

@@ -47,9 +47,9 @@ def matmul_is_a_product(
     t: Tensor, x: Tensor, y: Tensor, i: i64, j: i64, d: String, e: String
 ) -> Body:
     """The cube accumulates in a dtype of its own, whatever the product is rounded to."""
-    return when(
-        eq(t).to(matmul(x, y, i, j, d)), eq(e).to(accumulator(dtype(x), dtype(y)))
-    ).then(product(t, x, y, i, j), pads_n(t), set_(acc_dtype(t)).to(e))
+    return when(eq(t).to(matmul(x, y, i, j, d)), eq(e).to(accumulator(dtype(x), dtype(y)))).then(
+        product(t, x, y, i, j), pads_n(t), set_(acc_dtype(t)).to(e)
+    )
 
 
 @BOXING.rule
@@ -79,33 +79,29 @@ def conditional_matmul_acc_is_a_product(
 @BOXING.rule
 def m_on_rows(t: Tensor, x: Tensor, y: Tensor, j: i64, h: i64) -> Body:
     """An untransposed left operand has M on its rows, 16 of them for every dtype (C-135)."""
-    return when(product(t, x, y, 0, j), eq(h).to(fractal_rows())).then(
-        set_(m_granularity(t)).to(h)
-    )
+    return when(product(t, x, y, 0, j), eq(h).to(fractal_rows())).then(set_(m_granularity(t)).to(h))
 
 
 @BOXING.rule
 def m_on_columns(t: Tensor, x: Tensor, y: Tensor, j: i64, w: i64, h: i64) -> Body:
     """A transposed one has M on its columns; the accumulator follows it (C-136, C-137)."""
-    return when(
-        product(t, x, y, 1, j), eq(w).to(line(dtype(x))), eq(h).to(fractal_rows())
-    ).then(set_(m_granularity(t)).to(w.max(h)))
+    return when(product(t, x, y, 1, j), eq(w).to(line(dtype(x))), eq(h).to(fractal_rows())).then(
+        set_(m_granularity(t)).to(w.max(h))
+    )
 
 
 @BOXING.rule
 def n_on_columns(t: Tensor, x: Tensor, y: Tensor, i: i64, w: i64, h: i64) -> Body:
     """N passes through Mat columns, Right and Acc: the largest of their granularities (C-158)."""
-    return when(
-        product(t, x, y, i, 0), eq(w).to(line(dtype(y))), eq(h).to(fractal_rows())
-    ).then(set_(n_granularity(t)).to(w.max(h)))
+    return when(product(t, x, y, i, 0), eq(w).to(line(dtype(y))), eq(h).to(fractal_rows())).then(
+        set_(n_granularity(t)).to(w.max(h))
+    )
 
 
 @BOXING.rule
 def n_on_rows(t: Tensor, x: Tensor, y: Tensor, i: i64, h: i64) -> Body:
     """With b_trans N is on the rows of the load: 16 in all three spaces (C-165, Q-07)."""
-    return when(product(t, x, y, i, 1), eq(h).to(fractal_rows())).then(
-        set_(n_granularity(t)).to(h)
-    )
+    return when(product(t, x, y, i, 1), eq(h).to(fractal_rows())).then(set_(n_granularity(t)).to(h))
 
 
 @BOXING.rule
@@ -157,9 +153,7 @@ def wider_box(
 
 
 @BOXING.rule
-def batches_are_not_padded(
-    t: Tensor, x: Tensor, y: Tensor, i: i64, j: i64, m: i64, n: i64
-) -> Body:
+def batches_are_not_padded(t: Tensor, x: Tensor, y: Tensor, i: i64, j: i64, m: i64, n: i64) -> Body:
     """Rank 3 and more is packed by rows, so its own M and N stay as they are (C-169)."""
     return when(
         product(t, x, y, i, j), batch(t) > i64(0),

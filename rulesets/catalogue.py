@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pypto_egg.errors import OptionError
+from pypto_egg.rulesets import broadcast, reduction
+from pypto_egg.rulesets.accumulation import ACCUMULATION, ROUNDING_DRAIN
 from pypto_egg.rulesets.algebra import ALGEBRA, OPERAND_ORDER
 from pypto_egg.rulesets.boxing import ACCUMULATED_N, BOXING, WIDER_BOXES
 from pypto_egg.rulesets.control_flow import CONTROL_FLOW
 from pypto_egg.rulesets.index import INDEX
-from pypto_egg.rulesets.matmul import ACCUMULATION, MATMUL, ROUNDING_DRAIN
+from pypto_egg.rulesets.matmul import MATMUL
 from pypto_egg.rulesets.metadata import METADATA
 from pypto_egg.rulesets.placement import (
     DRAIN_TO_MAT,
@@ -21,6 +23,10 @@ from pypto_egg.rulesets.placement import (
 from pypto_egg.rulesets.reassociation import REASSOCIATION
 from pypto_egg.rulesets.ruleset import RuleSet
 from pypto_egg.rulesets.vector import EXTENTS, VECTOR
+
+# These add their rules to the vector rulesets.
+assert broadcast
+assert reduction
 
 # What the source document's own pass decides: one lowering for each op, the least boxes.
 LOWERING: tuple[RuleSet, ...] = (

@@ -17,8 +17,8 @@ from pypto_egg.egraph.language import (
     demand,
     extents,
     iter_arg,
-    loop_result,
     loop_carry,
+    loop_result,
     looped,
     merged,
     outer,
@@ -100,9 +100,9 @@ def seed_of_a_carried_accumulator_is_one(
     i: i64, position: i64, p: i64, z: Tensor, y: Tensor, key: i64, d: String
 ) -> Body:
     """The buffer that a split-K loop starts from is created in L0C (C-147, C-151)."""
-    return when(
-        carry(i, position, p, z, y), eq(z).to(create(key)), eq(d).to(acc_dtype(y))
-    ).then(set_(acc_dtype(z)).to(d))
+    return when(carry(i, position, p, z, y), eq(z).to(create(key)), eq(d).to(acc_dtype(y))).then(
+        set_(acc_dtype(z)).to(d)
+    )
 
 
 @CONTROL_FLOW.rule
@@ -145,6 +145,6 @@ def accumulators_pass_branches(
     b: i64, position: i64, i: i64, e: i64, y: Tensor, z: Tensor, d: String
 ) -> Body:
     """If both arms can leave the value in L0C, so can the branch."""
-    return when(
-        arms(b, position, i, e, y, z), eq(d).to(acc_dtype(y)), eq(d).to(acc_dtype(z))
-    ).then(set_(acc_dtype(phi(b, position))).to(d))
+    return when(arms(b, position, i, e, y, z), eq(d).to(acc_dtype(y)), eq(d).to(acc_dtype(z))).then(
+        set_(acc_dtype(phi(b, position))).to(d)
+    )

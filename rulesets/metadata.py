@@ -55,9 +55,7 @@ def slice_extents(t: Tensor, x: Tensor, o: Vec[Index], s: Vec[Index], v: Vec[Ind
 
 
 @METADATA.rule
-def reshape_of_a_vec_tile(
-    t: Tensor, x: Tensor, s: Vec[Index], r: Index, c: Index, k: i64
-) -> Body:
+def reshape_of_a_vec_tile(t: Tensor, x: Tensor, s: Vec[Index], r: Index, c: Index, k: i64) -> Body:
     """Only an unpadded tile keeps its element order under another shape."""
     f = vec(rows(x), cols(x), k)
     return when(
@@ -84,9 +82,7 @@ def set_validshape_of_a_vec_tile(
 
 
 @METADATA.rule
-def set_validshape_extents(
-    t: Tensor, x: Tensor, m: Index, n: Index, r: Index, c: Index
-) -> Body:
+def set_validshape_extents(t: Tensor, x: Tensor, m: Index, n: Index, r: Index, c: Index) -> Body:
     """Physical extents do not change."""
     return when(eq(t).to(set_validshape(x, m, n)), extents(x, r, c)).then(extents(t, r, c))
 
@@ -97,10 +93,10 @@ def assemble_into_a_vec_tile(
 ) -> Body:
     """A part is written into a tile on chip; the target's extents are the result's."""
     f, part = vec(r, c, k), vec(q, p, k)
-    return when(
-        demand(t, f), eq(t).to(assemble(x, y, o)), at(t, k), extents(y, q, p)
-    ).then(
-        demand(x, f), demand(y, part), becomes(t, f, tile_assemble(realize(x, f), realize(y, part), o))
+    return when(demand(t, f), eq(t).to(assemble(x, y, o)), at(t, k), extents(y, q, p)).then(
+        demand(x, f),
+        demand(y, part),
+        becomes(t, f, tile_assemble(realize(x, f), realize(y, part), o)),
     )
 
 
@@ -118,8 +114,6 @@ def assemble_into_a_copy_of_a_vec_tile(
 
 
 @METADATA.rule
-def assemble_extents(
-    t: Tensor, x: Tensor, y: Tensor, o: Vec[Index], r: Index, c: Index
-) -> Body:
+def assemble_extents(t: Tensor, x: Tensor, y: Tensor, o: Vec[Index], r: Index, c: Index) -> Body:
     """The target decides."""
     return when(eq(t).to(assemble(x, y, o)), extents(x, r, c)).then(extents(t, r, c))

@@ -67,9 +67,7 @@ DRAIN_TO_MAT = RuleSet("drain-to-mat", "an accumulator goes back to Mat on chip"
 
 
 @LEGALITY.rule
-def vec_lines_are_whole_blocks(
-    t: Tensor, r: Index, c: i64, k: i64, d: String, w: i64
-) -> Body:
+def vec_lines_are_whole_blocks(t: Tensor, r: Index, c: i64, k: i64, d: String, w: i64) -> Body:
     """A row of a Vec tile is a whole number of 32-byte blocks (PTO-ISA, unboxed tiles)."""
     return when(
         demand(t, vec(r, Index(c), k)), eq(d).to(dtype(t)), eq(w).to(line(d)), eq(c % w).to(i64(0))
@@ -142,9 +140,7 @@ def store_from_vec(k: i64, t: Tensor, region: i64, d: String, r: Index, c: Index
 
 
 @PLACEMENT.rule
-def store_from_acc(
-    k: i64, t: Tensor, region: i64, d: String, r: i64, c: i64, a: String
-) -> Body:
+def store_from_acc(k: i64, t: Tensor, region: i64, d: String, r: i64, c: i64, a: String) -> Body:
     """A product leaves through FIXPIPE, which also rounds it to the destination's dtype."""
     f = acc(r, c, region)
     return when(
@@ -293,24 +289,22 @@ def vector_result_to_mat(t: Tensor, r: i64, c: i64, k: i64) -> Body:
     return when(
         demand(t, f), computed(t), at(t, k), eq(c % line(dtype(t))).to(i64(0)),
         eq((batch(t).max(1) * r) % fractal_rows()).to(i64(0)),
-    ).then(demand(t, before), becomes(t, f, tile1("tile.move", TO_MAT, realize(t, before))))  # fmt: skip
+    ).then(
+        demand(t, before), becomes(t, f, tile1("tile.move", TO_MAT, realize(t, before)))
+    )  # fmt: skip
 
 
 @PLACEMENT.rule
 def accumulator_to_vec(t: Tensor, r: i64, c: i64, k: i64, d: String) -> Body:
     """A product that a vector op consumes leaves L0C for Vec, as plain rows."""
     f = vec(Index(r), Index(c), k)
-    return when(
-        demand(t, f), eq(d).to(acc_dtype(t)), eq(d).to(dtype(t)), at(t, k)
-    ).then(
+    return when(demand(t, f), eq(d).to(acc_dtype(t)), eq(d).to(dtype(t)), at(t, k)).then(
         demand(t, acc(r, c, k)), becomes(t, f, tile1("tile.move", TO_VEC, realize(t, acc(r, c, k))))
     )
 
 
 @PLACEMENT.rule
-def accumulator_to_vec_rounds(
-    t: Tensor, r: i64, c: i64, k: i64, d: String, e: String
-) -> Body:
+def accumulator_to_vec_rounds(t: Tensor, r: i64, c: i64, k: i64, d: String, e: String) -> Body:
     """Out of L0C the value is rounded to the tensor's own dtype."""
     f = vec(Index(r), Index(c), k)
     return when(
@@ -327,7 +321,9 @@ def accumulator_to_mat(t: Tensor, r: i64, c: i64, k: i64, a: String, d: String) 
     f = mat(Index(r), Index(c), "nz", k)
     return when(
         demand(t, f), eq(a).to(acc_dtype(t)), eq(d).to(dtype(t)), inserts(a, d), at(t, k),
-    ).then(demand(t, acc(r, c, k)), becomes(t, f, tile_insert(realize(t, acc(r, c, k)), d)))  # fmt: skip
+    ).then(
+        demand(t, acc(r, c, k)), becomes(t, f, tile_insert(realize(t, acc(r, c, k)), d))
+    )  # fmt: skip
 
 
 @PLACEMENT.rule

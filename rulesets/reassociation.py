@@ -37,9 +37,9 @@ def product_of_reciprocal_is_a_quotient(t: Tensor, x: Tensor, y: Tensor) -> Body
 @REASSOCIATION.rule
 def reciprocal_of_a_square_root(t: Tensor, x: Tensor) -> Body:
     """1 / sqrt(x) = rsqrt(x)."""
-    return when(
-        eq(t).to(unary("tensor.recip", "", unary("tensor.sqrt", "", x)))
-    ).then(union(t).with_(unary("tensor.rsqrt", "", x)))
+    return when(eq(t).to(unary("tensor.recip", "", unary("tensor.sqrt", "", x)))).then(
+        union(t).with_(unary("tensor.rsqrt", "", x))
+    )
 
 
 @REASSOCIATION.rule

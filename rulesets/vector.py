@@ -1,8 +1,8 @@
-"""Vector ops: elementwise, broadcasts, casts, reductions, transposes, fills."""
+"""Vector ops: elementwise ops, casts, comparisons, fresh tiles."""
 
 from __future__ import annotations
 
-from egglog import String, Vec, eq, i64, ne, union
+from egglog import String, Vec, eq, i64, ne
 
 from pypto_egg.egraph.language import (
     Index,
@@ -11,7 +11,6 @@ from pypto_egg.egraph.language import (
     at,
     binary,
     cast,
-    col_form,
     cols,
     create,
     demand,
@@ -23,8 +22,6 @@ from pypto_egg.egraph.language import (
     line,
     lowers_to,
     realize,
-    reduce,
-    row_form,
     rows,
     tile1,
     tile2,
@@ -33,7 +30,6 @@ from pypto_egg.egraph.language import (
     tile_full,
     tile_set_validshape,
     tile_with_scalar,
-    transpose,
     unary,
     vec,
     vec_need,
@@ -44,9 +40,6 @@ from pypto_egg.rulesets.ruleset import Body, RuleSet, when
 
 VECTOR = RuleSet("vector", "elementwise ops, broadcasts, reductions and transposes in Vec")
 EXTENTS = RuleSet("extents", "the physical extents that a result can have, from its operands'")
-
-
-# --- elementwise -------------------------------------------------------------------------------
 
 
 @VECTOR.rule
@@ -88,9 +81,7 @@ def with_scalar_extents(
 
 
 @VECTOR.rule
-def cast_in_vec(
-    t: Tensor, x: Tensor, d: String, mode: String, r: Index, c: i64, k: i64
-) -> Body:
+def cast_in_vec(t: Tensor, x: Tensor, d: String, mode: String, r: Index, c: i64, k: i64) -> Body:
     """A conversion on the vector unit; rows are whole blocks in both element widths."""
     f = vec(r, Index(c), k)
     return when(
@@ -99,9 +90,7 @@ def cast_in_vec(
 
 
 @VECTOR.rule
-def cast_of_a_column_in_vec(
-    t: Tensor, x: Tensor, d: String, mode: String, r: i64, k: i64
-) -> Body:
+def cast_of_a_column_in_vec(t: Tensor, x: Tensor, d: String, mode: String, r: i64, k: i64) -> Body:
     """As above for [M, 1], which is column-major."""
     f = vec(Index(r), Index(1), k)
     return when(
@@ -121,9 +110,7 @@ def cast_of_dynamic_columns_in_vec(
 
 
 @EXTENTS.rule
-def cast_extents(
-    t: Tensor, x: Tensor, d: String, mode: String, r: Index, c: i64, w: i64
-) -> Body:
+def cast_extents(t: Tensor, x: Tensor, d: String, mode: String, r: Index, c: i64, w: i64) -> Body:
     """Rows must be whole blocks in the new element width as well."""
     return when(
         eq(t).to(cast(x, d, mode)), extents(x, r, Index(c)), ne(c).to(i64(1)), eq(w).to(line(d))
@@ -131,13 +118,11 @@ def cast_extents(
 
 
 @EXTENTS.rule
-def cast_extents_of_a_column(
-    t: Tensor, x: Tensor, d: String, mode: String, r: i64, w: i64
-) -> Body:
+def cast_extents_of_a_column(t: Tensor, x: Tensor, d: String, mode: String, r: i64, w: i64) -> Body:
     """As above for [M, 1], which is column-major."""
-    return when(
-        eq(t).to(cast(x, d, mode)), extents(x, Index(r), Index(1)), eq(w).to(line(d))
-    ).then(extents(t, Index(round_up(r, w)), Index(1)))
+    return when(eq(t).to(cast(x, d, mode)), extents(x, Index(r), Index(1)), eq(w).to(line(d))).then(
+        extents(t, Index(round_up(r, w)), Index(1))
+    )
 
 
 @EXTENTS.rule
@@ -204,9 +189,7 @@ def comparison_in_vec(
 
 
 @EXTENTS.rule
-def comparison_extents(
-    t: Tensor, x: Tensor, y: Tensor, attrs: String, r: Index, c: Index
-) -> Body:
+def comparison_extents(t: Tensor, x: Tensor, y: Tensor, attrs: String, r: Index, c: Index) -> Body:
     """Extents pass through elementwise ops."""
     return when(eq(t).to(binary("tensor.cmp", attrs, x, y)), extents(x, r, c)).then(
         extents(t, r, c)
@@ -241,288 +224,6 @@ def fillpad_in_vec(t: Tensor, x: Tensor, attrs: String, r: Index, c: Index, k: i
     )
 
 
-# --- broadcasts --------------------------------------------------------------------------------
-
-
-@VECTOR.rule
-def column_on_the_right_is_row_expand(
-    t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, e: String
-) -> Body:
-    """A [M, 1] right operand is broadcast along the rows by the op's row_expand form."""
-    return when(
-        eq(t).to(binary(op, attrs, x, y)), eq(e).to(row_form(op)),
-        eq(cols(y)).to(Index(1)), ne(cols(x)).to(Index(1)), eq(rows(x)).to(rows(y)),
-    ).then(union(t).with_(binary(e, "", x, y)))  # fmt: skip
-
-
-@VECTOR.rule
-def row_on_the_right_is_col_expand(
-    t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, e: String
-) -> Body:
-    """A [1, N] right operand is broadcast down the columns by the op's col_expand form."""
-    return when(
-        eq(t).to(binary(op, attrs, x, y)), eq(e).to(col_form(op)),
-        eq(rows(y)).to(Index(1)), ne(rows(x)).to(Index(1)), eq(cols(x)).to(cols(y)),
-    ).then(union(t).with_(binary(e, "", x, y)))  # fmt: skip
-
-
-@VECTOR.rule
-def narrow_left_column_is_expanded_first(
-    t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, to: String, r: Index, c: Index,
-    k: i64,
-) -> Body:  # fmt: skip
-    """narrow op wide keeps its order: the [M, 1] operand is spread over the wide one's shape."""
-    f, column = vec(r, c, k), vec(r, Index(1), k)
-    return when(
-        demand(t, vec(r, c, k)), eq(t).to(binary(op, attrs, x, y)), at(t, k),
-        eq(family(op)).to(String("binary")), eq(to).to(lowers_to(op)),
-        eq(cols(x)).to(Index(1)), ne(cols(y)).to(Index(1)), eq(rows(x)).to(rows(y)),
-    ).then(
-        demand(x, column), demand(y, f),
-        becomes(
-            t, f,
-            tile2(to, attrs, tile2("tile.row_expand", "", realize(y, f), realize(x, column)),
-                  realize(y, f)),
-        ),
-    )  # fmt: skip
-
-
-@VECTOR.rule
-def narrow_left_row_is_expanded_first(
-    t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, to: String, r: Index, c: Index,
-    k: i64,
-) -> Body:  # fmt: skip
-    """As above for a [1, N] left operand."""
-    f, row = vec(r, c, k), vec(Index(1), c, k)
-    return when(
-        demand(t, vec(r, c, k)), eq(t).to(binary(op, attrs, x, y)), at(t, k),
-        eq(family(op)).to(String("binary")), eq(to).to(lowers_to(op)),
-        eq(rows(x)).to(Index(1)), ne(rows(y)).to(Index(1)), eq(cols(x)).to(cols(y)),
-    ).then(
-        demand(x, row), demand(y, f),
-        becomes(
-            t, f,
-            tile2(to, attrs, tile2("tile.col_expand", "", realize(y, f), realize(x, row)),
-                  realize(y, f)),
-        ),
-    )  # fmt: skip
-
-
-@VECTOR.rule
-def narrow_right_column_is_expanded_first(
-    t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, to: String, r: Index, c: Index,
-    k: i64,
-) -> Body:  # fmt: skip
-    """wide op narrow in two steps, for dtypes that the op's row_expand form does not take."""
-    f, column = vec(r, c, k), vec(r, Index(1), k)
-    return when(
-        demand(t, f), eq(t).to(binary(op, attrs, x, y)), at(t, k),
-        eq(family(op)).to(String("binary")), eq(to).to(lowers_to(op)),
-        eq(cols(y)).to(Index(1)), ne(cols(x)).to(Index(1)), eq(rows(x)).to(rows(y)),
-    ).then(
-        demand(x, f), demand(y, column),
-        becomes(
-            t, f,
-            tile2(to, attrs, realize(x, f),
-                  tile2("tile.row_expand", "", realize(x, f), realize(y, column))),
-        ),
-    )  # fmt: skip
-
-
-@EXTENTS.rule
-def narrow_left_column_extents(
-    t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, r: i64, c: Index, w: i64
-) -> Body:
-    """The wide operand's rows must make whole blocks of the [M, 1] one."""
-    return when(
-        eq(t).to(binary(op, attrs, x, y)), eq(family(op)).to(String("binary")),
-        eq(cols(x)).to(Index(1)), ne(cols(y)).to(Index(1)), extents(y, Index(r), c),
-        eq(w).to(line(dtype(x))),
-    ).then(extents(t, Index(round_up(r, w)), c))  # fmt: skip
-
-
-@VECTOR.rule
-def row_expand_in_vec(
-    t: Tensor, x: Tensor, v: Tensor, op: String, attrs: String, to: String, r: Index, c: Index,
-    k: i64,
-) -> Body:  # fmt: skip
-    """The [M, 1] vector has the matrix' rows."""
-    f, column = vec(r, c, k), vec(r, Index(1), k)
-    return when(
-        demand(t, vec(r, c, k)), eq(t).to(binary(op, attrs, x, v)), at(t, k),
-        eq(family(op)).to(String("row_expand")), eq(to).to(lowers_to(op)),
-    ).then(
-        demand(x, f), demand(v, column),
-        becomes(t, f, tile2(to, attrs, realize(x, f), realize(v, column))),
-    )  # fmt: skip
-
-
-@VECTOR.rule
-def col_expand_in_vec(
-    t: Tensor, x: Tensor, v: Tensor, op: String, attrs: String, to: String, r: Index, c: Index,
-    k: i64,
-) -> Body:  # fmt: skip
-    """The [1, N] vector has the matrix' columns."""
-    f, row = vec(r, c, k), vec(Index(1), c, k)
-    return when(
-        demand(t, vec(r, c, k)), eq(t).to(binary(op, attrs, x, v)), at(t, k),
-        eq(family(op)).to(String("col_expand")), eq(to).to(lowers_to(op)),
-    ).then(
-        demand(x, f), demand(v, row),
-        becomes(t, f, tile2(to, attrs, realize(x, f), realize(v, row))),
-    )  # fmt: skip
-
-
-@EXTENTS.rule
-def row_expand_extents(
-    t: Tensor, x: Tensor, v: Tensor, op: String, attrs: String, r: i64, c: Index, w: i64
-) -> Body:
-    """The rows must make whole blocks of the [M, 1] vector."""
-    return when(
-        eq(t).to(binary(op, attrs, x, v)), eq(family(op)).to(String("row_expand")),
-        extents(x, Index(r), c), eq(w).to(line(dtype(v))),
-    ).then(extents(t, Index(round_up(r, w)), c))  # fmt: skip
-
-
-@EXTENTS.rule
-def row_expand_extents_of_dynamic_rows(
-    t: Tensor, x: Tensor, v: Tensor, op: String, attrs: String, s: String, c: Index
-) -> Body:
-    """Dynamic extents are not rounded (C-170)."""
-    return when(
-        eq(t).to(binary(op, attrs, x, v)), eq(family(op)).to(String("row_expand")),
-        extents(x, Index.sym(s), c),
-    ).then(extents(t, Index.sym(s), c))  # fmt: skip
-
-
-@EXTENTS.rule
-def row_expand_extents_from_the_vector(
-    t: Tensor, x: Tensor, v: Tensor, op: String, attrs: String, r: Index, q: Index, c: Index
-) -> Body:
-    """The matrix may be able to follow the vector's rows."""
-    return when(
-        eq(t).to(binary(op, attrs, x, v)), eq(family(op)).to(String("row_expand")),
-        extents(v, r, Index(1)), extents(x, q, c),
-    ).then(extents(t, r, c))  # fmt: skip
-
-
-@EXTENTS.rule
-def col_expand_extents(
-    t: Tensor, x: Tensor, v: Tensor, op: String, attrs: String, r: Index, c: Index
-) -> Body:
-    """Rows are free: the vector has one."""
-    return when(
-        eq(t).to(binary(op, attrs, x, v)), eq(family(op)).to(String("col_expand")),
-        extents(x, r, c),
-    ).then(extents(t, r, c))  # fmt: skip
-
-
-# --- reductions --------------------------------------------------------------------------------
-
-
-@VECTOR.rule
-def row_reduction_in_vec(
-    t: Tensor, x: Tensor, op: String, to: String, r: Index, q: Index, c: Index, k: i64
-) -> Body:
-    """A row reduction reads whole rows of as many rows as its result has."""
-    f = vec(r, c, k)
-    return when(
-        vec_need(t, r, Index(1), k), eq(t).to(reduce(op, x)), at(t, k), eq(to).to(lowers_to(op)),
-        eq(family(op)).to(String("row_reduce")), extents(x, q, c),
-    ).then(demand(x, f), becomes(t, vec(r, Index(1), k), tile1(to, "", realize(x, f))))  # fmt: skip
-
-
-@VECTOR.rule
-def col_reduction_in_vec(
-    t: Tensor, x: Tensor, op: String, to: String, r: Index, q: Index, c: Index, k: i64
-) -> Body:
-    """A column reduction reads whole columns."""
-    f = vec(r, c, k)
-    return when(
-        demand(t, vec(Index(1), c, k)), eq(t).to(reduce(op, x)), at(t, k), eq(to).to(lowers_to(op)),
-        eq(family(op)).to(String("col_reduce")), extents(x, r, q),
-    ).then(demand(x, f), becomes(t, vec(Index(1), c, k), tile1(to, "", realize(x, f))))  # fmt: skip
-
-
-@EXTENTS.rule
-def row_reduction_extents(
-    t: Tensor, x: Tensor, op: String, r: i64, c: Index, w: i64
-) -> Body:
-    """The [M, 1] result is a whole number of blocks."""
-    return when(
-        eq(t).to(reduce(op, x)), eq(family(op)).to(String("row_reduce")),
-        extents(x, Index(r), c), eq(w).to(line(dtype(t))),
-    ).then(extents(t, Index(round_up(r, w)), Index(1)))  # fmt: skip
-
-
-@EXTENTS.rule
-def row_reduction_extents_of_dynamic_rows(
-    t: Tensor, x: Tensor, op: String, s: String, c: Index
-) -> Body:
-    """Dynamic extents are not rounded (C-170)."""
-    return when(
-        eq(t).to(reduce(op, x)), eq(family(op)).to(String("row_reduce")),
-        extents(x, Index.sym(s), c),
-    ).then(extents(t, Index.sym(s), Index(1)))  # fmt: skip
-
-
-@EXTENTS.rule
-def col_reduction_extents(t: Tensor, x: Tensor, op: String, r: Index, c: Index) -> Body:
-    """The columns stay."""
-    return when(
-        eq(t).to(reduce(op, x)), eq(family(op)).to(String("col_reduce")), extents(x, r, c)
-    ).then(extents(t, Index(1), c))
-
-
-# --- transposes --------------------------------------------------------------------------------
-
-
-@VECTOR.rule
-def transpose_in_vec(t: Tensor, x: Tensor, r: Index, c: Index, k: i64) -> Body:
-    """tile.transpose of the semantic operands; its scratch is made later (C-172, C-174)."""
-    f = vec(c, r, k)
-    return when(
-        vec_need(t, r, c, k), eq(t).to(transpose(x)), at(t, k),
-        eq(rows(t)).to(r), eq(cols(t)).to(c),
-    ).then(demand(x, f), becomes(t, vec(r, c, k), tile1("tile.transpose", "", realize(x, f))))  # fmt: skip
-
-
-@VECTOR.rule
-def padded_transpose_in_vec(t: Tensor, x: Tensor, r: Index, c: Index, k: i64) -> Body:
-    """tile.transpose calls its whole result valid; the true extents are declared again."""
-    f = vec(c, r, k)
-    return when(vec_need(t, r, c, k), eq(t).to(transpose(x)), at(t, k)).then(
-        demand(x, f),
-        becomes(
-            t, vec(r, c, k),
-            tile_set_validshape(tile1("tile.transpose", "", realize(x, f)), rows(t), cols(t)),
-        ),
-    )  # fmt: skip
-
-
-@EXTENTS.rule
-def transpose_extents(
-    t: Tensor, x: Tensor, r: i64, c: Index, w: i64
-) -> Body:
-    """The rows become columns and must make whole blocks."""
-    return when(
-        eq(t).to(transpose(x)), extents(x, Index(r), c), eq(w).to(line(dtype(t))),
-        ne(cols(t)).to(Index(1)),
-    ).then(extents(t, c, Index(round_up(r, w))))  # fmt: skip
-
-
-@EXTENTS.rule
-def transpose_extents_of_one_row(t: Tensor, x: Tensor, r: Index, c: i64, w: i64) -> Body:
-    """One row becomes a [M, 1] column, whose rows make whole blocks."""
-    return when(
-        eq(t).to(transpose(x)), extents(x, r, Index(c)), eq(w).to(line(dtype(t))),
-        eq(cols(t)).to(Index(1)),
-    ).then(extents(t, Index(round_up(c, w)), Index(1)))  # fmt: skip
-
-
-# --- fresh tiles -------------------------------------------------------------------------------
-
-
 @VECTOR.rule
 def create_in_vec(
     t: Tensor, key: i64, r: Index, c: Index, k: i64, s: Vec[Index], d: String
@@ -543,6 +244,6 @@ def full_in_vec(
     t: Tensor, v: Scalar, s: Vec[Index], d: String, r: Index, c: Index, k: i64, u: Vec[Index]
 ) -> Body:
     """A tile filled with a constant."""
-    return when(
-        vec_need(t, r, c, k), eq(t).to(full(v, s, d)), at(t, k), eq(u).to(lead(t))
-    ).then(becomes(t, vec(r, c, k), tile_full(v, u.append(Vec(r, c)), s, d, k)))
+    return when(vec_need(t, r, c, k), eq(t).to(full(v, s, d)), at(t, k), eq(u).to(lead(t))).then(
+        becomes(t, vec(r, c, k), tile_full(v, u.append(Vec(r, c)), s, d, k))
+    )

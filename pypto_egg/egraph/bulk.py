@@ -46,9 +46,23 @@ def equal(left: Term, right: Term) -> Action:
 
 def assign(function: str, argument: Term | int | str, value: Term | int | str) -> Action:
     """The action that gives a function of one argument its value."""
-    return bindings.ActionCommand(
-        bindings.Set(_SPAN, function, [_term(argument)], _term(value))
-    )
+    return bindings.ActionCommand(bindings.Set(_SPAN, function, [_term(argument)], _term(value)))
+
+
+def assign_constant(function: str, value: int | str) -> Action:
+    """The action that gives a function without arguments its value."""
+    return bindings.ActionCommand(bindings.Set(_SPAN, function, [], _term(value)))
+
+
+def assign_pair(function: str, first: str, second: str, value: int | str) -> Action:
+    """The action that gives a function of two arguments its value."""
+    arguments = [_term(first), _term(second)]
+    return bindings.ActionCommand(bindings.Set(_SPAN, function, arguments, _term(value)))
+
+
+def mention(term: Term) -> Action:
+    """The action that puts a term into the e-graph."""
+    return bindings.ActionCommand(bindings.Expr_(_SPAN, term))
 
 
 def run(egraph: EGraph, actions: Iterable[Action]) -> None:
@@ -69,6 +83,7 @@ class Step:
     def __call__(self, egraph: EGraph) -> tuple[bool, dict[str, int]]:
         """Whether anything changed, and how often each rule matched."""
         (output,) = egraph._egraph.run_program(self._command)
+        assert isinstance(output, bindings.RunScheduleOutput)
         report = output.report
         return report.updated, report.num_matches_per_rule
 

@@ -41,7 +41,9 @@ def direct_outputs(function: Function) -> tuple[DirectOutput, ...]:
         uses.update(v for expr in expressions_of(stmt) for v in free_vars(expr))
         if isinstance(stmt, Assign):
             defined[stmt.var] = stmt
-    loops = {r: (s, i) for s in function.body if isinstance(s, For) for i, r in enumerate(s.results)}
+    loops = {
+        r: (s, i) for s in function.body if isinstance(s, For) for i, r in enumerate(s.results)
+    }
     returns = [stmt for stmt in function.body if isinstance(stmt, Return)]
     found = []
     for position, value in enumerate(returns[0].values if returns else ()):

@@ -14,6 +14,9 @@ Every constructor's `egg_fn` is the name under which the snapshot reads it back.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from egglog import (
     Expr,
     StringLike,
@@ -22,9 +25,14 @@ from egglog import (
     i64,
     i64Like,
     method,
-    relation,
 )
 from egglog import String as String
+from egglog import relation as egglog_relation
+
+
+def relation(name: str, *sorts: Any) -> Callable[..., Any]:
+    """A relation; egglog's own signature stops at four columns."""
+    return egglog_relation(name, *sorts)
 
 
 class Index(Expr):
@@ -136,9 +144,7 @@ def matmul(x: Tensor, y: Tensor, a_trans: i64Like, b_trans: i64Like, dtype: Stri
 
 
 @function(egg_fn="tensor.matmul_acc")
-def matmul_acc(
-    acc: Tensor, x: Tensor, y: Tensor, a_trans: i64Like, b_trans: i64Like
-) -> Tensor: ...
+def matmul_acc(acc: Tensor, x: Tensor, y: Tensor, a_trans: i64Like, b_trans: i64Like) -> Tensor: ...
 
 
 @function(egg_fn="tensor.matmul_acc_from")
@@ -257,6 +263,7 @@ whole = relation("whole", Tensor)
 def batch(t: Tensor) -> i64:
     """The product of the axes before the last two; 0 for rank 2 and below."""
 
+
 # --- facts about the machine -------------------------------------------------------------------
 
 
@@ -366,6 +373,15 @@ mat_need = relation("mat_need", Tensor, Index, Index, String, i64)
 
 product = relation("product", Tensor, Tensor, Tensor, i64, i64)
 """A cube product, its operands and their transpose flags."""
+
+operands = relation("operands", Tensor, Tensor, Tensor, i64, String, i64, String, i64)
+"""A product whose K is whole lines: result, left, its flag and order, right, its flag and order, K."""
+
+
+@function(egg_fn="read_order")
+def read_order(trans: i64Like) -> String:
+    """The order in which the cube reads an operand with this transpose flag: "nz" or "zn"."""
+
 
 pads_n = relation("pads_n", Tensor)
 """A cube product whose N may be padded."""

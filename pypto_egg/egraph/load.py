@@ -506,7 +506,9 @@ class Loader:
         self.facts.offer_vec_extents(local)
         handle = node("gm.handle", self.keys.handle(window.handle))
         self.facts.add(fact("located", local.term, handle, self.keys.indices(window.offsets)))
-        self.facts.add(fact("floating", local.term) if read_only else fact("pinned", local.term, point))
+        self.facts.add(
+            fact("floating", local.term) if read_only else fact("pinned", local.term, point)
+        )
         if not read_only:
             self._pins.append(Pin(point))
         if len(window.offsets) == 2:

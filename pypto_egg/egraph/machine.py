@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-from egglog import set_
 
 from pypto_egg import ops
-from pypto_egg.egraph import language as eg
+from pypto_egg.egraph.bulk import Action, assign, assign_constant, assign_pair, fact, mention, node
 from pypto_egg.egraph.terms import SCALAR_FORM
 from pypto_egg.ir.dtype import BF16, DTYPES, FP16, FP32, INT32
 from pypto_egg.ir.enums import Mem
@@ -23,22 +20,24 @@ _SHORT = {"maximum": "max", "minimum": "min"}
 _OWN_RULES = ("fillpad", "concat")
 
 
-def machine_facts(target: Target) -> Iterator[Any]:
+def machine_facts(target: Target) -> Iterator[Action]:
     """Everything that holds for the target and the registry, whatever the program.
 
     Sources: the target's data file and the operator declarations.
     """
-    yield eg.Index(1)  # rules ask whether an extent is it, which needs it to be there
-    yield set_(eg.fractal_rows()).to(target.fractal.rows)
-    yield set_(eg.bias_bytes()).to(target.bias_bytes_multiple)
+    yield mention(node("index", 1))  # rules ask whether an extent is it, which needs it to be there
+    yield assign_constant("fractal_rows", target.fractal.rows)
+    for flag, order in enumerate(("nz", "zn")):
+        yield assign("read_order", flag, order)
+    yield assign_constant("bias_bytes", target.bias_bytes_multiple)
     for space in (Mem.Vec, Mem.Mat, Mem.Acc, Mem.Left, Mem.Right, Mem.Bias):
-        yield set_(eg.capacity(space.value)).to(target.capacity_bytes(space))
+        yield assign("capacity", space.value, target.capacity_bytes(space))
     m, n = l0_block(target)
-    yield set_(eg.block_limit("m")).to(m)
-    yield set_(eg.block_limit("n")).to(n)
+    yield assign("block_limit", "m", m)
+    yield assign("block_limit", "n", n)
     granularity = target.fractal.rows
     while granularity <= max(m, n):
-        yield eg.box(granularity)
+        yield fact("box", granularity)
         granularity *= 2
     yield from _dtype_facts(target)
     yield from _op_facts()
@@ -58,40 +57,40 @@ def l0_block(target: Target) -> tuple[int, int]:
     return m, elements // m
 
 
-def _dtype_facts(target: Target) -> Iterator[Any]:
+def _dtype_facts(target: Target) -> Iterator[Action]:
     for dtype in DTYPES.values():
         if dtype.bits >= 8:
-            yield set_(eg.line(dtype.name)).to(target.c0_elems(dtype))
-            yield set_(eg.element_bytes(dtype.name)).to(dtype.bytes)
+            yield assign("line", dtype.name, target.c0_elems(dtype))
+            yield assign("element_bytes", dtype.name, dtype.bytes)
     for x in DTYPES.values():
         for y in DTYPES.values():
             accumulated = target.cube_accumulator(x, y)
             if accumulated is not None:
-                yield set_(eg.accumulator(x.name, y.name)).to(accumulated.name)
+                yield assign_pair("accumulator", x.name, y.name, accumulated.name)
     for acc in (FP32, INT32):
         for dst in (FP32, FP16, BF16, INT32):
             if target.drain_supported(acc, dst):
-                yield eg.drains(acc.name, dst.name)
+                yield fact("drains", acc.name, dst.name)
             if target.drain_supported(acc, dst, Mem.Mat):
-                yield eg.inserts(acc.name, dst.name)
+                yield fact("inserts", acc.name, dst.name)
 
 
-def _op_facts() -> Iterator[Any]:
+def _op_facts() -> Iterator[Action]:
     assert ops
     for decl in declared():
         if decl.namespace != "tensor":
             continue
-        yield set_(eg.family(decl.name)).to(_family(decl))
+        yield assign("family", decl.name, _family(decl))
         twin = decl.lowers_to or tile_twin(decl.name)
         if twin and decl.family not in _OWN_RULES:
-            yield set_(eg.lowers_to(decl.name)).to(twin)
+            yield assign("lowers_to", decl.name, twin)
     for name in SCALAR_FORM.values():
-        yield set_(eg.lowers_to(name)).to(tile_twin(name))
-        yield set_(eg.family(name)).to("binary_scalar")
+        yield assign("lowers_to", name, tile_twin(name))
+        yield assign("family", name, "binary_scalar")
     for name in _BROADCAST:
         short = _SHORT.get(name, name)
-        yield set_(eg.row_form(f"tensor.{name}")).to(f"tensor.row_expand_{short}")
-        yield set_(eg.col_form(f"tensor.{name}")).to(f"tensor.col_expand_{short}")
+        yield assign("row_form", f"tensor.{name}", f"tensor.row_expand_{short}")
+        yield assign("col_form", f"tensor.{name}", f"tensor.col_expand_{short}")
 
 
 def _family(decl: OpDecl) -> str:

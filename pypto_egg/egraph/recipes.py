@@ -118,7 +118,9 @@ class Recipes:
         )  # fmt: skip
         memory = Mem[self._snapshot.string(space)]
         call = make_call("tile.load", args, {"target_memory": memory})
-        return Recipe((*before, Step(_stand_in(call), call, "mat" if memory is Mem.Mat else "tile")))
+        return Recipe(
+            (*before, Step(_stand_in(call), call, "mat" if memory is Mem.Mat else "tile"))
+        )
 
     def _handle(self, cls: str) -> tuple[Var, tuple[Step, ...]]:
         for plain in self._snapshot.nodes(cls, "gm.handle"):
@@ -141,7 +143,8 @@ class Recipes:
         args: tuple[Expr, ...] = (*tiles, *(step.var for step in scratch))
         call = make_call(op, args, kwargs)
         role = {Mem.Mat: "mat", Mem.Vec: "vec", Mem.Bias: "bias"}.get(
-            kwargs.get("target_memory"), "tile"  # type: ignore[call-overload]
+            kwargs.get("target_memory"),
+            "tile",  # type: ignore[call-overload]
         )
         if op == "tile.transpose_view":
             role = "mat_t"
@@ -255,8 +258,10 @@ def _comparison(op: str, operands: tuple[Expr, ...], kwargs: dict[str, object]) 
     steps = [Step(_stand_in(mask), mask, "mask")]
     filled = []
     for value, role in ((1, "one"), (0, "zero")):
-        constant = ConstFloat(float(value), source.dtype) if source.dtype.is_float else ConstInt(
-            value, source.dtype
+        constant = (
+            ConstFloat(float(value), source.dtype)
+            if source.dtype.is_float
+            else ConstInt(value, source.dtype)
         )
         full = make_call("tile.full", (tuple_of(source.shape), constant), {"dtype": source.dtype})
         made = _declared_valid(full, source.valid_shape)

@@ -88,8 +88,8 @@ class _Base:
         self.rules = [rule for group in groups for rule in group.rules]
         self.ruleset = ruleset(*(rule.egglog_rule for rule in self.rules), name="lowering")
         self.egraph = EGraph()
-        self.egraph.register(*machine_facts(target))
         bulk.declare(self.egraph)
+        bulk.run(self.egraph, machine_facts(target))
         self.step = bulk.Step(self.egraph, self.ruleset)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pypto_egg.ir.expr import Expr, TupleExpr, Var
-from pypto_egg.ir.stmt import For, If, Stmt, While
+from pypto_egg.ir.stmt import For, If, Return, Stmt, While
 from pypto_egg.ir.types import TensorType
 
 
@@ -101,7 +101,7 @@ class Exit:
     `DirectExit` for one whose parts were stored there already."""
 
     values: tuple[Expr | ExitStore | DirectExit, ...]
-    stmt: Stmt | None
+    stmt: Return
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 from pypto_egg.egraph.bulk import RELATION_PREFIX
 from pypto_egg.errors import InternalError
 
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """An e-node: the name of its constructor (`egg_fn`) and the e-classes of its children."""

@@ -59,7 +59,9 @@ def operand_dtype(call: Call) -> DType | None:
     if decl is None or not isinstance(call.type, TensorType):
         return None
     if decl.family == "cmp" and isinstance(call.args[1].type, TensorType):
-        return promote(*(arg.type.dtype for arg in call.args[:2] if isinstance(arg.type, TensorType)))
+        return promote(
+            *(arg.type.dtype for arg in call.args[:2] if isinstance(arg.type, TensorType))
+        )
     return call.type.dtype if decl.family in _CONVERTING else None
 
 
@@ -202,7 +204,9 @@ def _create(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
 
 
 def _assemble(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
-    return node("tensor.assemble", operands[0].term, operands[1].term, keys.indices(dims_of(call.args[2])))
+    return node(
+        "tensor.assemble", operands[0].term, operands[1].term, keys.indices(dims_of(call.args[2]))
+    )
 
 
 _BUILDERS: dict[str, Callable[[Call, dict[int, Local], Keys], Term]] = {

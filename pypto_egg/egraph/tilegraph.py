@@ -266,8 +266,7 @@ def _forms(snapshot: Snapshot, loaded: Loaded) -> dict[str, tuple[int, str, str]
     forms: dict[str, tuple[int, str, str]] = {}
     for cls, node in snapshot.rows("realize"):
         tensor, form = node.children
-        number = names.get(tensor)
-        name = "" if number is None else loaded.keys.names[number]
+        name = loaded.keys.names[names[tensor]] if tensor in names else ""
         (made,) = snapshot.nodes(form, "form")
         region = snapshot.integer(made.children[4])
         found = (region, name, form)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pypto_egg.analysis.regions import Region
 from pypto_egg.egraph.bulk import Term, node, vector
 from pypto_egg.ir.dtype import DType
-from pypto_egg.ir.expr import Expr, Var
+from pypto_egg.ir.expr import Expr, Var, as_dim
 from pypto_egg.ir.fold import fold
 from pypto_egg.ir.types import TensorType
 
@@ -71,9 +71,8 @@ class Keys:
 
     def text(self, dim: Dim) -> str:
         """A dimension or offset as text, equal for equal values."""
-        value = fold(dim) if isinstance(dim, Expr) else dim
-        constant = value if isinstance(value, int) else getattr(value, "value", None)
-        return str(constant) if isinstance(constant, int) else self.expression(value)
+        value = as_dim(fold(dim)) if isinstance(dim, Expr) else dim
+        return str(value) if isinstance(value, int) else self.expression(value)
 
     def scalar(self, expr: Expr) -> Term:
         """A scalar operand as a term."""

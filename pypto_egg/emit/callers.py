@@ -23,9 +23,7 @@ from pypto_egg.ops.registry import make_call
 WRAPPERS = (FunctionType.Spmd, FunctionType.Group)
 
 
-def update_callers(
-    program: Program, gained: Mapping[str, tuple[Param, ...]]
-) -> Program:
+def update_callers(program: Program, gained: Mapping[str, tuple[Param, ...]]) -> Program:
     """The program with every call of a function in `gained` passing the new outputs.
 
     Args:
@@ -138,9 +136,7 @@ def _map(body: Block, changed: Callable[[Stmt], tuple[Stmt, ...]]) -> Block:
                 out.append(replace(stmt, body=_map(stmt.body, changed)))
             case If():
                 out.append(
-                    replace(
-                        stmt, then=_map(stmt.then, changed), orelse=_map(stmt.orelse, changed)
-                    )
+                    replace(stmt, then=_map(stmt.then, changed), orelse=_map(stmt.orelse, changed))
                 )
             case _:
                 out.extend(changed(stmt))

@@ -32,7 +32,7 @@ from pypto_egg.errors import InternalError
 from pypto_egg.ir.enums import Direction
 from pypto_egg.ir.expr import Call, Expr, Var
 from pypto_egg.ir.program import Function, Param
-from pypto_egg.ir.stmt import Assign, Block, Eval, Return, Stmt, Yield
+from pypto_egg.ir.stmt import Assign, Block, Eval, Stmt, Yield
 from pypto_egg.ir.types import TensorType
 from pypto_egg.ir.visit import definitions, substitute, substitute_block
 from pypto_egg.ops.registry import lookup
@@ -156,7 +156,7 @@ class Emitter:
             else substitute(value.value if isinstance(value, DirectExit) else value, self.renamed)
             for value in item.values
         )
-        self.blocks[region].append(replace(item.stmt or Return(), values=values))
+        self.blocks[region].append(replace(item.stmt, values=values))
 
     def _claim_direct(self, item: Exit) -> None:
         """Name the Out parameters that loops store into before the return is reached."""
@@ -250,7 +250,7 @@ class Emitter:
 
     def _branch(self, item: Branch) -> Stmt:
         merged = self._carries.get(item.then_region, [])
-        blocks = []
+        blocks: list[Block] = []
         arms = ((item.then_region, item.then, item.then_yields, 0),
                 (item.else_region, item.orelse, item.else_yields, 1))  # fmt: skip
         kept = [i for i, kind in enumerate(item.results) if kind is CarryKind.KEPT]

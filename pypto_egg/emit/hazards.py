@@ -68,9 +68,7 @@ class _Walk:
                 self.current = before
                 orelse = self.block(stmt.orelse)
                 # A buffer that either arm overwrote is overwritten.
-                self.current.update(
-                    (b, max(v, self.current.get(b, v))) for b, v in after.items()
-                )
+                self.current.update((b, max(v, self.current.get(b, v))) for b, v in after.items())
                 for i, result in enumerate(stmt.results):
                     arms = (values[i] for values in (then, orelse) if i < len(values))
                     self.places[result] = frozenset().union(*map(self._of, arms))

@@ -16,6 +16,7 @@ from pypto_egg.ir.enums import CompactMode, Mem, PadValue, TensorLayout, TileLay
 if TYPE_CHECKING:
     from pypto_egg.ir.expr import Expr
 
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """Base of all types."""
