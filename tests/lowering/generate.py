@@ -47,6 +47,7 @@ class Writer:
     depth: int = 0
     count: int = 0
     indices: list[tuple[str, int, int]] = field(default_factory=list)
+    narrowed: list[Value] = field(default_factory=list)
 
     # --- names and operands --------------------------------------------------------------------
 
@@ -82,7 +83,7 @@ class Writer:
         if not found:
             shape = (self.pick(ROWS), self.pick(COLS))
             return self.param(shape, self.pick(FLOATS))
-        return self.pick([*reversed(found)])
+        return self.pick([*reversed(found[-4:] if self.pick((True, True, False)) else found)])
 
     # --- statements ----------------------------------------------------------------------------
 
@@ -154,7 +155,7 @@ class Writer:
             source = self.operand((trips * step, shape[1]), self.pick(FLOATS))
             offset = f"[{index} * {step}, 0]"
         else:
-            source = self.any_value(lambda v: v.gm)
+            source = self.any_value()
             shape = tuple(self.pick([n for n in (s, s // 2, 8, 16) if 0 < n <= s] or [s])
                           for s in source.shape)  # fmt: skip
             offset = str([self.pick((0, s - n)) for s, n in zip(source.shape, shape, strict=True)])
@@ -186,13 +187,15 @@ class Writer:
         self.let(f"pl.assemble({half.name}, {y.name}, {second})", whole, x.dtype)
 
     def valid(self) -> None:
-        """A narrowed value is only returned or used by its like, as its rest is undefined."""
+        """A narrowed value may only be returned, as what it does not cover is undefined."""
         x = self.any_value()
         rows = self.pick([n for n in (x.shape[0], x.shape[0] - 1, 1) if n > 0])
         y = self.let(f"pl.set_validshape({x.name}, {rows}, {x.shape[1]})", x.shape, x.dtype)
         self.values.remove(y)
         z = self.let(f"pl.abs({y.name})", x.shape, x.dtype)
         self.values.remove(z)
+        if self.depth == 0:
+            self.narrowed.append(z)
 
     def matmul(self) -> None:
         m, n, k = self.pick(ROWS), self.pick(COLS), self.pick(DEPTHS)
@@ -313,6 +316,7 @@ def write(pick: Pick, size: int) -> str:
     for value in [pick([*reversed(computed)]) for _ in range(pick((0, 1, 2)))]:
         if value not in returned:
             returned.append(value)
+    returned.extend(writer.narrowed[-1:])
     if pick((False, False, True)):
         last = returned.pop()
         writer.params["dst"] = out(last.shape, last.dtype)

@@ -13,7 +13,8 @@ from kernels import (
     tensor,
 )
 
-from pypto_egg import lower
+from pypto_egg import lower, optimize
+from pypto_egg.errors import LoweringError
 
 X = inout([16, 32], "FP32")
 COLUMN = tensor([16, 1], "FP32")
@@ -52,7 +53,6 @@ return o, p"""
 @pytest.mark.parametrize(
     ("view", "shape"),
     [
-        ("pl.transpose(x, 0, 1)", [32, 16]),
         ("pl.slice(x, [8, 32], [8, 0])", [8, 32]),
         ("pl.reshape(x, [8, 64])", [8, 64]),
         ("pl.set_validshape(x, 8, 32)", [16, 32]),
@@ -65,6 +65,20 @@ def test_a_returned_window_of_a_parameter(view: str, shape: list[int]) -> None:
     both(alone)
     beside = f"y = {view}\nz = pl.exp(y)\nreturn y, z"
     both(kernel({"x": f}, beside, f"tuple[{g}, {g}]"))
+
+
+@pytest.mark.req("C-058")
+def test_a_returned_re_ordered_view_is_refused() -> None:
+    """Its bytes are in another order than a caller would read them in."""
+    text = kernel(
+        {"x": tensor([16, 32], "FP32")},
+        "y = pl.transpose(x, 0, 1)\nreturn y",
+        tensor([32, 16], "FP32"),
+    )
+    for make in (lower, optimize):
+        with pytest.raises(LoweringError, match="'y' is returned") as caught:
+            make(text)
+        assert caught.value.hint
 
 
 @pytest.mark.req("C-037", "C-038")
