@@ -115,7 +115,8 @@ def _name(expr: Expr) -> str:
 def _product_obstacle(call: Call, result: Var, target: Target) -> LoweringError | None:
     first = 1 if call.op == "tensor.matmul_acc" else 0
     a, b = call.args[first], call.args[first + 1]
-    assert isinstance(a.type, TensorType) and isinstance(b.type, TensorType)
+    assert isinstance(a.type, TensorType)
+    assert isinstance(b.type, TensorType)
     pair = f"{call.op} of '{_name(a)}' ({a.type.dtype}) and '{_name(b)}' ({b.type.dtype})"
     accumulator = target.cube_accumulator(a.type.dtype, b.type.dtype)
     if accumulator is None:
@@ -144,8 +145,9 @@ def _product_obstacle(call: Call, result: Var, target: Target) -> LoweringError 
             span=call.span,
             hint=f"pad both operands to K = {-(-k // needed) * needed} with zeros beforehand",
         )
-    return _size_obstacle(call, pair, m, n, max(line if a_trans else rows, rows),
-                          rows if b_trans else max(line, rows), accumulator.bytes, target)  # fmt: skip
+    m_step = max(line if a_trans else rows, rows)
+    n_step = rows if b_trans else max(line, rows)
+    return _size_obstacle(call, pair, m, n, m_step, n_step, accumulator.bytes, target)
 
 
 def _size_obstacle(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pypto_egg.account import Account
+from pypto_egg.analysis.dead import is_pure_tensor_op, without_dead_values
 from pypto_egg.diagnose import check_feasible
 from pypto_egg.egraph.load import Loaded, load_function
 from pypto_egg.egraph.saturate import Limits, RuleGroup, session
@@ -72,6 +73,7 @@ def lower_function(
     function: Function, source: Program, chosen: Options
 ) -> tuple[Emitted, FunctionReport]:
     seconds: dict[str, float] = {}
+    function = without_dead_values(function, is_pure_tensor_op)
     with _timed(seconds, "load"):
         more = chosen.alternatives
         loaded = load_function(function, source, hoist=more, duplicate=more)

@@ -17,7 +17,6 @@ from pypto_egg.ir.types import TileType
 from pypto_egg.ops.registry import lookup
 from pypto_egg.target.target import Target
 
-
 # Between lowerings of equal cost the one that takes less memory is chosen: a byte of a tile weighs
 # this many cycles, far below anything that a cost model can tell apart.
 TIE_CYCLES_PER_BYTE = 1e-7

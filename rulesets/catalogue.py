@@ -10,7 +10,6 @@ from pypto_egg.rulesets.accumulation import ACCUMULATION, ROUNDING_DRAIN
 from pypto_egg.rulesets.algebra import ALGEBRA, OPERAND_ORDER
 from pypto_egg.rulesets.boxing import ACCUMULATED_N, BOXING, WIDER_BOXES
 from pypto_egg.rulesets.control_flow import CONTROL_FLOW
-from pypto_egg.rulesets.index import INDEX
 from pypto_egg.rulesets.matmul import MATMUL
 from pypto_egg.rulesets.metadata import METADATA
 from pypto_egg.rulesets.placement import (
@@ -30,7 +29,7 @@ assert reduction
 
 # What the source document's own pass decides: one lowering for each op, the least boxes.
 LOWERING: tuple[RuleSet, ...] = (
-    INDEX, EXTENTS, LEGALITY, PLACEMENT, BOXING, MATMUL, VECTOR, METADATA, CONTROL_FLOW,
+    EXTENTS, LEGALITY, PLACEMENT, BOXING, MATMUL, VECTOR, METADATA, CONTROL_FLOW,
 )  # fmt: skip
 
 # What `optimize` weighs besides.

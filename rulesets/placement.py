@@ -114,19 +114,6 @@ def mat_holds_whole_fractals(
     ).then(mat_need(t, Index(r), Index(c), o, k))
 
 
-@LEGALITY.rule
-def mat_takes_symbolic_rows(
-    t: Tensor, s: String, c: i64, o: String, k: i64, d: String, w: i64
-) -> Body:
-    """A dynamic row count is not aligned (C-170)."""
-    return when(
-        demand(t, mat(Index.sym(s), Index(c), o, k)),
-        eq(d).to(dtype(t)),
-        eq(w).to(line(d)),
-        eq(c % w).to(i64(0)),
-    ).then(mat_need(t, Index.sym(s), Index(c), o, k))
-
-
 # --- roots -------------------------------------------------------------------------------------
 
 

@@ -83,7 +83,7 @@ def _reshaped(call: Call, source: Window, result: Var) -> tuple[Window, Assign |
 
 
 def _flattened(call: Call, source: Window, result: Var) -> tuple[Window, Assign | None]:
-    """A window without its leading unit axes, as rows of the tensor with its leading axes folded."""
+    """A window without its leading unit axes: rows of the tensor with its leading axes folded."""
     assert isinstance(call.type, TensorType)
     handle_type = source.handle.type
     assert isinstance(handle_type, TensorType)
@@ -166,7 +166,7 @@ def _flows(stmt: Stmt) -> list[tuple[Var, Expr]]:
             pairs = [*zip(stmt.iter_args, stmt.inits, strict=False)]
             pairs += zip(stmt.iter_args, yields, strict=False)
             pairs += zip(stmt.results, stmt.inits, strict=False)
-            return pairs + [*zip(stmt.results, yields, strict=False)]
+            return [*pairs, *zip(stmt.results, yields, strict=False)]
         case If():
             arms = (_yields(stmt.then), _yields(stmt.orelse))
             return [pair for arm in arms for pair in zip(stmt.results, arm, strict=False)]

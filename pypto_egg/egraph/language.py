@@ -45,12 +45,6 @@ class Index(Expr):
     @classmethod
     def sym(cls, name: StringLike) -> Index: ...
 
-    @method(egg_fn="index.add")
-    def __add__(self, other: Index) -> Index: ...
-
-    @method(egg_fn="index.mul")
-    def __mul__(self, other: Index) -> Index: ...
-
 
 class Scalar(Expr):
     """A scalar operand, by the loader's key for the IR expression."""
@@ -68,7 +62,6 @@ class Gm(Expr):
     @method(egg_fn="gm.transposed")
     def transposed(self) -> Gm:
         """The DN view: the same bytes read with the two axes exchanged."""
-        ...
 
 
 class Form(Expr):
@@ -375,7 +368,8 @@ product = relation("product", Tensor, Tensor, Tensor, i64, i64)
 """A cube product, its operands and their transpose flags."""
 
 operands = relation("operands", Tensor, Tensor, Tensor, i64, String, i64, String, i64)
-"""A product whose K is whole lines: result, left, its flag and order, right, its flag and order, K."""
+"""A product whose K is whole lines: the result, the left and the right operand, then the flag and
+the order in which each is read, and K."""
 
 
 @function(egg_fn="read_order")

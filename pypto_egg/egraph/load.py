@@ -8,6 +8,7 @@ has an effect or steers control flow goes into the skeleton. What rules need to 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+
 from pypto_egg.analysis.effects import Effects, analyse_effects
 from pypto_egg.analysis.provenance import RootKind
 from pypto_egg.analysis.regions import Region, RegionKind, trip_count
@@ -333,7 +334,8 @@ class Loader:
         value = self._carried_value(yielded, stmt, arg)
         self.facts.add(fact("carry", inner.id, position, region.id, init.term, value.term))
         if self._starts_at_zero(stmt, position, yielded):
-            assert isinstance(stmt, For) and isinstance(arg.type, TensorType)
+            assert isinstance(stmt, For)
+            assert isinstance(arg.type, TensorType)
             key = len(self.keys.created) + 1
             self.keys.created[key] = arg.type
             first = self.keys.scalar(BinOp("==", stmt.var, stmt.start, BOOL))

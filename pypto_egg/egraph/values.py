@@ -4,6 +4,7 @@ handles and names go into the e-graph."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
 from pypto_egg.analysis.regions import Region
 from pypto_egg.egraph.bulk import Term, node, vector
 from pypto_egg.ir.dtype import DType

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from pypto_egg.analysis.dead import is_view, without_dead_values
 from pypto_egg.egraph.skeleton import (
     Branch,
     CarryKind,
@@ -26,7 +27,6 @@ from pypto_egg.egraph.skeleton import (
     Store,
 )
 from pypto_egg.egraph.tilegraph import TileGraph, TileNode
-from pypto_egg.emit.clean import without_leftovers
 from pypto_egg.emit.names import Names
 from pypto_egg.errors import InternalError
 from pypto_egg.ir.enums import Direction
@@ -80,7 +80,7 @@ class Emitter:
                 self._claim_direct(item)
         body = self._region(0, skeleton.items)
         params = (*self.function.params, *self.outputs)
-        function = without_leftovers(replace(self.function, params=params, body=body))
+        function = without_dead_values(replace(self.function, params=params, body=body), is_view)
         return Emitted(function, tuple(self.outputs), self.origin)
 
     # --- items ---------------------------------------------------------------------------------
