@@ -218,7 +218,7 @@ def zero_seeded_accumulator(
 
 
 @MATMUL.rule
-def created_accumulator_isboxed(
+def created_accumulator_is_boxed(
     t: Tensor, key: i64, m: i64, n: i64, k: i64, d: String, s: Vec[Index]
 ) -> Body:
     """An accumulator is created in L0C, never loaded, with its true shape as valid (C-147)."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-from kernels import kernel, tensor
+from kernels import function, kernel, program, tensor
 
 from pypto_egg import optimize
-from pypto_egg.rulesets.ruleset import RuleSet
 
 
 @cache
@@ -33,10 +32,6 @@ def assert_silent(rule: str, text: str, reassociate: bool = False) -> None:
     assert counts[rule] == 0, f"{rule} matches on\n{text}"
 
 
-def names(ruleset: RuleSet) -> set[str]:
-    return {rule.name for rule in ruleset.rules}
-
-
 def vector(
     body: str, shape: tuple[object, ...] = (16, 32), dtype: str = "FP32", **more: str
 ) -> str:
@@ -57,6 +52,11 @@ def cube(
     """A kernel over a and b, and whatever else is given."""
     params = {"a": tensor(a, operands), "b": tensor(b, operands), **more}
     return kernel(params, body, tensor(shape, dtype))
+
+
+def dynamic(params: dict[str, str], body: str, returns: str) -> str:
+    """A kernel whose extent D is known when it runs."""
+    return program(function(params, body, returns), before='D = pl.dynamic("D")')
 
 
 EXP = vector("y = pl.exp(x)\nreturn y")

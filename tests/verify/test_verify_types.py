@@ -198,7 +198,9 @@ def test_a_narrowing_computed_in_the_body_may_stay() -> None:
 def test_returned_values_fit_the_declared_returns() -> None:
     other = tensor_type((16, 32), BF16)
     made = program(Return((X,)), returns=(other,))
-    expected = "in function 'k' a returned value has dtype FP32 instead of the BF16 that is declared"
+    expected = (
+        "in function 'k' a returned value has dtype FP32 instead of the BF16 that is declared"
+    )
     assert messages(made) == [expected]
     assert messages(made, "tile") == [expected]
     assert messages(program(Return(()), returns=(TENSOR,)), "tile") == [
