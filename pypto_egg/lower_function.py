@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pypto_egg.account import Account
+from pypto_egg.analysis.cache_policy import ATTRIBUTE as CACHE_POLICY
 from pypto_egg.analysis.dead import is_pure_tensor_op, without_dead_values
 from pypto_egg.diagnose import check_feasible
 from pypto_egg.egraph.load import Loaded, load_function
@@ -52,7 +53,9 @@ class Options:
 
 
 def has_tensor_work(function: Function) -> bool:
-    """Whether the function holds an operator on tensors that lowering turns into tiles."""
+    """Whether lowering has something to do: tensor operators, or a declared cache policy."""
+    if function.attr(CACHE_POLICY) is not None:
+        return True
     for stmt in walk(function.body):
         for expr in expressions_of(stmt):
             for part in subexpressions(expr):

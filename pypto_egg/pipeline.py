@@ -28,7 +28,7 @@ Verify = bool | Literal["auto"]
 
 # Programs whose execution takes more scalar operations than this are not run by verify="auto":
 # about a second of numpy.
-AUTO_VERIFY_WORK = 200_000_000
+AUTO_VERIFY_WORK = 2_000_000_000
 
 
 def optimize(

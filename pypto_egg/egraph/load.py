@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from pypto_egg.analysis.cache_policy import cache_policies, policy_of
 from pypto_egg.analysis.effects import Effects, analyse_effects
 from pypto_egg.analysis.provenance import RootKind
 from pypto_egg.analysis.regions import Region, RegionKind, trip_count
@@ -46,6 +47,7 @@ from pypto_egg.egraph.values import (
 )
 from pypto_egg.errors import LoweringError
 from pypto_egg.ir.dtype import BOOL, DType
+from pypto_egg.ir.enums import CachePolicy
 from pypto_egg.ir.expr import (
     BinOp,
     Call,
@@ -111,6 +113,7 @@ class Loader:
     _direct: dict[Var, DirectOutput] = field(default_factory=dict)
     _in_memory: set[Var] = field(default_factory=set)
     _reordered: frozenset[Var] = frozenset()
+    _policies: dict[Var, CachePolicy] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.facts = Facts(self.keys)
@@ -119,6 +122,7 @@ class Loader:
         for param in self.function.params:
             if isinstance(param.var.type, TensorType):
                 self.values[param.var] = whole_window(param.var, param.var.type)
+        self._policies = cache_policies(self.function)
         self._reordered = reordered_views(self.function)
         for direct in direct_outputs(self.function):
             self._direct[direct.carried[1]] = direct
@@ -188,8 +192,17 @@ class Loader:
         if decl is None or decl.namespace != "tensor":
             if isinstance(var.type, TensorType):
                 self.values[var] = whole_window(var, var.type)
-            return [Keep(stmt)]
+            return [Keep(self._with_policy(stmt, value))]
         return self._tensor_call(value, var, stmt, region)
+
+    def _with_policy(self, stmt: Assign, call: Call) -> Assign:
+        """A load that was there before, with its tensor's policy unless it states one (C-091)."""
+        if call.op != "tile.load" or call.kwarg("cache") is not None:
+            return stmt
+        policy = policy_of(call.args[0], self._policies, self.effects.provenance)
+        if policy is None:
+            return stmt
+        return replace(stmt, value=replace(call, kwargs=(*call.kwargs, ("cache", policy))))
 
     def _tensor_call(self, call: Call, var: Var, stmt: Assign, region: Region) -> list[Item]:
         decl = lookup(call.op)
@@ -506,7 +519,11 @@ class Loader:
         self._windows[key] = (window, local, set())
         self.facts.describe(local, name)
         self.facts.offer_vec_extents(local)
-        handle = node("gm.handle", self.keys.handle(window.handle))
+        key_of_handle = self.keys.handle(window.handle)
+        policy = policy_of(window.handle, self._policies, self.effects.provenance)
+        if policy is not None:
+            self.keys.cache[key_of_handle] = policy
+        handle = node("gm.handle", key_of_handle)
         self.facts.add(fact("located", local.term, handle, self.keys.indices(window.offsets)))
         self.facts.add(
             fact("floating", local.term) if read_only else fact("pinned", local.term, point)

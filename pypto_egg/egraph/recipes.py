@@ -117,10 +117,20 @@ class Recipes:
             handle, tuple_of(offsets), tuple_of(shape[-rank:]), tuple_of(valid)
         )  # fmt: skip
         memory = Mem[self._snapshot.string(space)]
-        call = make_call("tile.load", args, {"target_memory": memory})
+        kwargs: dict[str, object] = {"target_memory": memory}
+        policy = self._keys.cache.get(self._handle_key(source))
+        if policy is not None:
+            kwargs["cache"] = policy
+        call = make_call("tile.load", args, kwargs)
         return Recipe(
             (*before, Step(_stand_in(call), call, "mat" if memory is Mem.Mat else "tile"))
         )
+
+    def _handle_key(self, cls: str) -> str:
+        for plain in self._snapshot.nodes(cls, "gm.handle"):
+            return self._snapshot.string(plain.children[0])
+        (transposed,) = self._snapshot.nodes(cls, "gm.transposed")
+        return self._handle_key(transposed.children[0])
 
     def _handle(self, cls: str) -> tuple[Var, tuple[Step, ...]]:
         for plain in self._snapshot.nodes(cls, "gm.handle"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pypto_egg.analysis.regions import Region
 from pypto_egg.egraph.bulk import Term, node, vector
 from pypto_egg.ir.dtype import DType
+from pypto_egg.ir.enums import CachePolicy
 from pypto_egg.ir.expr import Expr, Var, as_dim
 from pypto_egg.ir.fold import fold
 from pypto_egg.ir.types import TensorType
@@ -58,6 +59,7 @@ class Keys:
     handles: dict[str, Var] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     created: dict[int, TensorType] = field(default_factory=dict)
+    cache: dict[str, CachePolicy] = field(default_factory=dict)
     _expression_keys: dict[Expr, str] = field(default_factory=dict)
     _handle_keys: dict[Var, str] = field(default_factory=dict)
 

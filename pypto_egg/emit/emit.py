@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from pypto_egg.analysis.cache_policy import ATTRIBUTE as CACHE_POLICY
 from pypto_egg.analysis.dead import is_view, without_dead_values
 from pypto_egg.egraph.skeleton import (
     Branch,
@@ -80,7 +81,9 @@ class Emitter:
                 self._claim_direct(item)
         body = self._region(0, skeleton.items)
         params = (*self.function.params, *self.outputs)
-        function = without_dead_values(replace(self.function, params=params, body=body), is_view)
+        # The policy is part of each load now (C-092).
+        attrs = tuple(pair for pair in self.function.attrs if pair[0] != CACHE_POLICY)
+        function = without_dead_values(replace(self.function, params=params, body=body, attrs=attrs), is_view)
         return Emitted(function, tuple(self.outputs), self.origin)
 
     # --- items ---------------------------------------------------------------------------------
