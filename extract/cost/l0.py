@@ -1,18 +1,19 @@
-"""PyPTO's L0 law: how a product whose operands are in L1 is cut into L0 tiles, and what it costs.
+"""PyPTO's L0 law: what a product costs whose operands are in L1, cut into L0 tiles.
 
-Source: PyPTO, src/ir/transforms/utils/l0_tile_chooser.cpp, base regime: the output stays in L0C
-(output-stationary), one accumulator (dbC = 1), operands double-buffered in L0A and L0B.
+Source: PyPTO, src/ir/transforms/utils/l0_tile_chooser.cpp. The terms of the law stand here;
+`pypto_l0.choose` is PyPTO's own choice by them, which charges tiles at the edge as full tiles.
 
-`l0_blocking` is PyPTO's own choice, which charges tiles at the edge as full tiles. `product_cycles`
-and `drain_cycles` are what the cost model charges: the same terms, but passes, transfers and rows
-are those of the valid extents (C-129, C-130, C-131), so rounding an extent up to whole boxes is
-free in time.
+`product_cycles` and `drain_cycles` are what `mte2_mad` charges, in the base regime (the output
+stays in L0C, one accumulator, operands double-buffered): the same terms, but passes, transfers and
+rows are those of the valid extents (C-129, C-130, C-131), so rounding an extent up to whole boxes
+is free in time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,22 +24,9 @@ from pypto_egg.ir.dtype import DType
 from pypto_egg.target import Target
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 ACC_BYTES = 4
 BUFFERS = 2  # each operand has two L0 buffers (ping-pong)
-
-
-@dataclass(frozen=True, slots=True)
-class Blocking:
-    """An L0 tile and the cycles of the whole product under it."""
-
-    m: int
-    n: int
-    k: int
-    load_cycles: float
-    cube_cycles: float
-    drain_cycles: float
-    wall_cycles: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,41 +45,6 @@ class Product:
     rhs_in_l0: bool = False
 
 
-def l0_blocking(
-    m: int, n: int, k: int, lhs: DType, rhs: DType, acc: DType, target: Target
-) -> Blocking | None:
-    """PyPTO's L0 tile for C[m,n] = A[m,k] B[k,n]; None if no tile is legal (k not a multiple of
-    16, or an extent below 16).
-
-    The tile has the least wall = max(load, cube) + drain; ties go to less padded work, fewer K
-    blocks, less load, larger m * n, larger k, then to the first in order of m, n, k.
-    """
-    tm, tn, tk = _legal_tiles(target, lhs.bits, rhs.bits, target.alignment_rows_acc(acc))
-    legal = (tm <= m) & (tn <= n) & (tk <= k) & (k % tk == 0)
-    tm, tn, tk = tm[legal], tn[legal], tk[legal]
-    if len(tm) == 0:
-        return None
-    rows, cols = -(-m // tm), -(-n // tn)
-    load = _load(m, n, k, tk >= k, rows, cols, lhs.bits, rhs.bits, target)
-    k_fractal = _k_fractal_elems(target, lhs)
-    blocks = k // tk
-    passes = _passes(target, lhs) * -(-tm // 16) * blocks * -(-tk // k_fractal) * -(-tn // 16)
-    cube = rows * cols * (blocks * target.l0.issue_cycles + passes)
-    drain = rows * cols * (target.l0.drain_fixed_cycles + tm * _drain_row(tn, target))
-    wall = np.floor(np.maximum(load, cube) + drain + 0.5)
-    work = rows * tm * cols * tn * blocks * tk
-    best = np.lexsort((-tk, -tm * tn, load, blocks, work, wall))[0]
-    return Blocking(
-        int(tm[best]),
-        int(tn[best]),
-        int(tk[best]),
-        float(load[best]),
-        float(cube[best]),
-        float(drain[best]),
-        int(wall[best]),
-    )
-
-
 @lru_cache(maxsize=65536)
 def product_cycles(product: Product, target: Target) -> tuple[float, float]:
     """(MTE1, cube) cycles of a product under the L0 tile with the least sum of the two.
@@ -100,8 +53,8 @@ def product_cycles(product: Product, target: Target) -> tuple[float, float]:
     The last block of K may be partial, as PyPTO's automatic pass allows.
     """
     vm, vn, vk = product.valid
-    issue, k_fractal = target.l0.issue_cycles, _k_fractal_elems(target, product.lhs)
-    passes = _passes(target, product.lhs) * ceil_div(vm, 16) * ceil_div(vn, 16)
+    issue, k_fractal = target.l0.issue_cycles, k_fractal_elems(target, product.lhs)
+    passes = passes_of(target, product.lhs) * ceil_div(vm, 16) * ceil_div(vn, 16)
     if product.lhs_in_l0 and product.rhs_in_l0:
         return 0.0, float(issue + passes * ceil_div(vk, k_fractal))
     tm, tn, tk = _tiles_within(product, target)
@@ -110,7 +63,9 @@ def product_cycles(product: Product, target: Target) -> tuple[float, float]:
     rhs_bits = 0 if product.rhs_in_l0 else product.rhs.bits
     m, n = round_up(vm, 16), round_up(vn, 16)
     k = round_up(vk, target.c0_elems(product.lhs))
-    load = _load(m, n, k, tk >= vk, rows, cols, lhs_bits, rhs_bits, target)
+    lhs, rhs = operand_cycles(m, n, k, lhs_bits, rhs_bits, target)
+    one_stays = np.minimum(lhs + rhs * rows, lhs * cols + rhs)
+    load = np.where(tk >= vk, one_stays, lhs * cols + rhs * rows)
     whole, tail = vk // tk, vk % tk
     k_passes = whole * -(-tk // k_fractal) + -(-tail // k_fractal)
     cube = rows * cols * (whole + (tail > 0)) * issue + passes * k_passes
@@ -135,7 +90,7 @@ def drain_cycles(
     tiles_across = -(-valid[1] // n)
     tiles = -(-valid[0] // m) * tiles_across
     fixed = tiles * target.l0.drain_fixed_cycles
-    return float(np.min(fixed + valid[0] * tiles_across * _drain_row(n, target)))
+    return float(np.min(fixed + valid[0] * tiles_across * drain_row(n, target)))
 
 
 def _tiles_within(product: Product, target: Target) -> tuple[Ints, Ints, Ints]:
@@ -143,56 +98,55 @@ def _tiles_within(product: Product, target: Target) -> tuple[Ints, Ints, Ints]:
     step = target.l0.step
     pm, pn, pk = (max(step, round_up(extent, step)) for extent in product.physical)
     align = target.alignment_rows_acc(product.acc)
-    tm, tn, tk = _legal_tiles(target, product.lhs.bits, product.rhs.bits, align)
+    tm, tn, tk = legal_tiles(target, product.lhs.bits, product.rhs.bits, align)
     legal = (tm <= pm) & (tn <= pn) & (tk <= pk)
     return tm[legal], tn[legal], tk[legal]
 
 
-@lru_cache(maxsize=64)
-def _legal_tiles(
-    target: Target, lhs_bits: int, rhs_bits: int, acc_row_align: int
+@lru_cache(maxsize=256)
+def legal_tiles(
+    target: Target,
+    lhs_bits: int,
+    rhs_bits: int,
+    acc_row_align: int,
+    depths: tuple[int, int] = (BUFFERS, BUFFERS),
+    accumulators: int = 1,
 ) -> tuple[Ints, Ints, Ints]:
-    """All (m, n, k) in steps of 16 that fit L0A, L0B and L0C, in order of m, n, k."""
+    """All (m, n, k) in steps of 16 that fit L0A, L0B and L0C, in order of m, n, k.
+
+    Args:
+        depths: number of buffers in L0A and in L0B.
+        accumulators: number of accumulators in L0C (dbC).
+    """
     step = target.l0.step
     left, right, acc = (target.memory[s].usable_bytes for s in ("Left", "Right", "Acc"))
-    lhs_room = left * 8 // (lhs_bits * BUFFERS) // step**2
-    rhs_room = right * 8 // (rhs_bits * BUFFERS) // step**2
-    acc_room = acc // ACC_BYTES // step
-    found = []
-    for m in range(1, lhs_room + 1):
-        widest = min(rhs_room, acc_room // round_up(m * step, acc_row_align))
-        for n in range(1, widest + 1):
-            deepest = min(lhs_room // m, rhs_room // n)
-            found.append(np.array([[m, n, k] for k in range(1, deepest + 1)]))
-    if not found:
+    lhs_room = left * 8 // (lhs_bits * depths[0]) // step**2
+    rhs_room = right * 8 // (rhs_bits * depths[1]) // step**2
+    acc_room = acc // (ACC_BYTES * accumulators) // step
+    m, n = np.meshgrid(np.arange(1, lhs_room + 1), np.arange(1, rhs_room + 1), indexing="ij")
+    rows = -(-m * step // acc_row_align) * acc_row_align
+    deepest = np.where(rows * n <= acc_room, np.minimum(lhs_room // m, rhs_room // n), 0).ravel()
+    if not deepest.any():
         raise CapacityError(
             f"{target.name}: not one {step} x {step} x {step} product fits the L0 buffers "
             f"(Left {left}, Right {right}, Acc {acc} bytes)",
             hint="raise the capacities that were overridden",
         )
-    tiles = np.concatenate(found) * step
-    return tiles[:, 0], tiles[:, 1], tiles[:, 2]
+    first = np.cumsum(deepest) - deepest
+    k = np.arange(deepest.sum()) - np.repeat(first, deepest) + 1
+    return np.repeat(m.ravel(), deepest) * step, np.repeat(n.ravel(), deepest) * step, k * step
 
 
-def _load(
-    m: int,
-    n: int,
-    k: int,
-    full_k: NDArray[np.bool_],
-    rows: Ints,
-    cols: Ints,
-    lhs_bits: int,
-    rhs_bits: int,
-    target: Target,
-) -> Floats:
-    """MTE1 cycles: with the whole of K in one block one operand stays, otherwise both move."""
+def operand_cycles(
+    m: int, n: int, k: int, lhs_bits: int, rhs_bits: int, target: Target
+) -> tuple[float, float]:
+    """MTE1 cycles to bring the whole left and the whole right operand into L0 once."""
     lhs = lhs_bits / 8 * m * k / target.l0.left_bytes_per_cycle
     rhs = rhs_bits / 8 * k * n / target.l0.right_bytes_per_cycle
-    one_stays = np.minimum(lhs + rhs * rows, lhs * cols + rhs)
-    return np.where(full_k, one_stays, lhs * cols + rhs * rows)
+    return lhs, rhs
 
 
-def _drain_row(n: Ints, target: Target) -> Floats:
+def drain_row(n: Ints, target: Target) -> Floats:
     """FIXPIPE cycles for one row of n columns: a floor or the throughput, and a penalty unless
     the number of 32-byte fractals is a power of two."""
     fractals = -(-n // max(1, target.l0.drain_fractal_bytes // ACC_BYTES))
@@ -201,10 +155,10 @@ def _drain_row(n: Ints, target: Target) -> Floats:
     return stream + target.l0.drain_odd_cycles * (odd - 1)
 
 
-def _k_fractal_elems(target: Target, dtype: DType) -> int:
+def k_fractal_elems(target: Target, dtype: DType) -> int:
     return max(1, target.l0.k_fractal_bytes // dtype.bytes)
 
 
-def _passes(target: Target, dtype: DType) -> int:
+def passes_of(target: Target, dtype: DType) -> int:
     """Cycles of the cube for one fractal product."""
     return target.l0.fp32_passes if dtype.bits == 32 else max(1, dtype.bytes // 2)

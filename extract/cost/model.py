@@ -116,7 +116,7 @@ class CostModel(ABC):
 
 
 _MODELS: dict[str, type[CostModel]] = {}
-_BUILT_IN = ("pypto_egg.extract.cost.mte2_mad",)
+_BUILT_IN = ("pypto_egg.extract.cost.mte2_mad", "pypto_egg.extract.cost.pypto_l0")
 Model = TypeVar("Model", bound=CostModel)
 
 
