@@ -43,6 +43,7 @@ from pypto_egg.egraph.language import (
     read_order,
     realize,
     rows,
+    seed_rows,
     seeded,
     tile2,
     tile3,
@@ -197,7 +198,7 @@ def zero_seeded_accumulator(
     """Zeros cannot be written to L0C; the first product overwrites instead (init_cond)."""
     inside_loop = acc(m, n, r)
     left, right = left_form(i, o, m, depth, r), right_form(j, q, n, depth, r)
-    seed = tile_create(key, Vec(Index(m), Index(n)), rows(t), cols(t), d, "Acc", p)
+    seed = tile_create(key, Vec(Index(m), Index(n)), seed_rows(z), cols(t), d, "Acc", p)
     carried_ = carried(r, position, inside_loop)
     added = tile_accumulate_from(carried_, realize(x, left), realize(y, right), first)
     return when(
@@ -227,7 +228,7 @@ def created_accumulator_is_boxed(
         demand(t, acc(m, n, k)), eq(t).to(create(key)), at(t, k), eq(d).to(dtype(t)),
         eq(s).to(lead(t)),
     ).then(
-        becomes(t, acc(m, n, k), tile_create(key, extents_, rows(t), cols(t), d, "Acc", k))
+        becomes(t, acc(m, n, k), tile_create(key, extents_, seed_rows(t), cols(t), d, "Acc", k))
     )  # fmt: skip
 
 

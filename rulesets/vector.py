@@ -23,6 +23,7 @@ from pypto_egg.egraph.language import (
     lowers_to,
     realize,
     rows,
+    seed_rows,
     tile1,
     tile2,
     tile_cast,
@@ -234,7 +235,7 @@ def create_in_vec(
     ).then(
         becomes(
             t, vec(r, c, k),
-            tile_create(key, s.append(Vec(r, c)), rows(t), cols(t), d, "Vec", k),
+            tile_create(key, s.append(Vec(r, c)), seed_rows(t), cols(t), d, "Vec", k),
         )
     )  # fmt: skip
 
@@ -245,5 +246,5 @@ def full_in_vec(
 ) -> Body:
     """A tile filled with a constant."""
     return when(vec_need(t, r, c, k), eq(t).to(full(v, s, d)), at(t, k), eq(u).to(lead(t))).then(
-        becomes(t, vec(r, c, k), tile_full(v, u.append(Vec(r, c)), s, d, k))
+        becomes(t, vec(r, c, k), tile_full(v, u.append(Vec(r, c)), s, seed_rows(t), d, k))
     )

@@ -381,6 +381,12 @@ pads_n = relation("pads_n", Tensor)
 """A cube product whose N may be padded."""
 
 
+@function(egg_fn="seed_rows")
+def seed_rows(t: Tensor) -> Index:
+    """The valid rows with which a created accumulator starts: the tensor's own, or fewer where
+    the products added to it are provably narrower (C-270..C-272)."""
+
+
 @function(egg_fn="m_granularity", merge=lambda old, new: old)
 def m_granularity(t: Tensor) -> i64: ...
 
@@ -484,9 +490,15 @@ def tile_create(
 
 @function(egg_fn="tile.full")
 def tile_full(
-    value: Scalar, shape: Vec[Index], valid: Vec[Index], dtype: StringLike, region: i64Like
+    value: Scalar,
+    shape: Vec[Index],
+    valid: Vec[Index],
+    rows: Index,
+    dtype: StringLike,
+    region: i64Like,
 ) -> Tile:
-    """A tile of these physical extents filled with a value; `valid` also gives its rank."""
+    """A tile of these physical extents filled with a value; `valid` is the tensor's shape, of
+    which `rows` are valid on the second-last axis."""
 
 
 @function(egg_fn="tile.assemble")

@@ -7,13 +7,14 @@ has an effect or steers control flow goes into the skeleton. What rules need to 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from pypto_egg.analysis.cache_policy import cache_policies, policy_of
 from pypto_egg.analysis.effects import Effects, analyse_effects
 from pypto_egg.analysis.provenance import RootKind
 from pypto_egg.analysis.regions import Region, RegionKind, trip_count
-from pypto_egg.egraph.bulk import Action, Term, fact, node
+from pypto_egg.egraph.bulk import Action, Term, equal, fact, node
 from pypto_egg.egraph.direct import DirectOutput, direct_outputs
 from pypto_egg.egraph.facts import Facts
 from pypto_egg.egraph.gm import (
@@ -39,12 +40,7 @@ from pypto_egg.egraph.skeleton import (
     Store,
 )
 from pypto_egg.egraph.terms import WIDEST_EXACT, computed_term, operand_dtype, unsupported
-from pypto_egg.egraph.values import (
-    Keys,
-    Local,
-    Window,
-    deepest,
-)
+from pypto_egg.egraph.values import Keys, Local, Window, deepest, static_extents
 from pypto_egg.errors import LoweringError
 from pypto_egg.ir.dtype import BOOL, DType
 from pypto_egg.ir.enums import CachePolicy
@@ -60,7 +56,7 @@ from pypto_egg.ir.expr import (
     dims_of,
     tuple_of,
 )
-from pypto_egg.ir.fold import const_value, dim_add, same_dims
+from pypto_egg.ir.fold import const_value, dim_add, provably_equal, same_dims
 from pypto_egg.ir.program import Function, Program
 from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Return, Scope, Stmt, While, Yield
 from pypto_egg.ir.types import TensorType
@@ -69,6 +65,7 @@ from pypto_egg.ops.registry import lookup
 
 Value = Local | Window
 VIEWS = ("slice", "reshape", "view", "set_validshape", "reinterpret_view")
+FRACTAL_ROWS = 16
 _BARRIERS = (RegionKind.THEN, RegionKind.ELSE, RegionKind.WHILE, RegionKind.FUNCTION)
 _PRODUCTS = {"matmul", "matmul_acc"}
 
@@ -114,6 +111,8 @@ class Loader:
     _in_memory: set[Var] = field(default_factory=set)
     _reordered: frozenset[Var] = frozenset()
     _policies: dict[Var, CachePolicy] = field(default_factory=dict)
+    _loop_seeds: frozenset[Var] = frozenset()
+    _uses: Counter[Expr] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.facts = Facts(self.keys)
@@ -123,6 +122,15 @@ class Loader:
             if isinstance(param.var.type, TensorType):
                 self.values[param.var] = whole_window(param.var, param.var.type)
         self._policies = cache_policies(self.function)
+        for stmt in walk(self.function.body):
+            self._uses.update(var for expr in expressions_of(stmt) for var in free_vars(expr))
+        self._loop_seeds = frozenset(
+            init
+            for stmt in walk(self.function.body)
+            if isinstance(stmt, For | While)
+            for init in stmt.inits
+            if isinstance(init, Var)
+        )
         self._reordered = reordered_views(self.function)
         for direct in direct_outputs(self.function):
             self._direct[direct.carried[1]] = direct
@@ -252,6 +260,9 @@ class Loader:
         self.facts.add(fact("computed", term))
         if family_of(call) in ("create", "full"):
             self.facts.offer_vec_extents(local)
+            if var not in self._loop_seeds:
+                rows = self.keys.index(static_extents(local.type)[0])
+                self.facts.add(equal(node("seed_rows", term), rows))
 
     def _scalar_result(self, call: Call, var: Var, stmt: Assign, region: Region) -> list[Item]:
         source = self._operand(call, 0, stmt)
@@ -346,6 +357,7 @@ class Loader:
         self._refuse_written_yield(yielded, stmt, arg)
         value = self._carried_value(yielded, stmt, arg)
         self.facts.add(fact("carry", inner.id, position, region.id, init.term, value.term))
+        self._narrow_seed(stmt, position, init, yielded)
         if self._starts_at_zero(stmt, position, yielded):
             assert isinstance(stmt, For)
             assert isinstance(arg.type, TensorType)
@@ -375,6 +387,39 @@ class Loader:
                 hint="cast or slice the yielded value to the type of the initial one",
             )
         return local
+
+    def _narrow_seed(self, stmt: For | While, position: int, init: Local, yielded: Expr) -> None:
+        """Say with how many valid rows a created accumulator starts (C-270, C-272).
+
+        `mad` writes with the pitch of the valid rows, so a full-box seed of a narrower product
+        would be read with another one. A single fractal has one pitch only (C-275), and rows that
+        are computed in the loop cannot be named before it (C-276): these stay as they are.
+        """
+        seed = self._definition(stmt.inits[position])
+        if not (isinstance(seed, Call) and seed.op in ("tensor.create", "tensor.full")):
+            return
+        rows = static_extents(init.type)[0]
+        narrow = self._product_rows(yielded)
+        shared = self._uses[stmt.inits[position]] > 1
+        if narrow is not None and isinstance(rows, int) and rows > FRACTAL_ROWS and not shared:
+            inside = self.effects.regions.opened_by(stmt)[0]
+            used = free_vars(narrow) if isinstance(narrow, Expr) else ()
+            regions = [self.effects.regions.region_of_var(var) for var in used]
+            if not any(self.effects.regions.is_ancestor(inside, r) for r in regions):
+                rows = narrow
+        self.facts.add(equal(node("seed_rows", init.term), self.keys.index(rows)))
+
+    def _product_rows(self, yielded: Expr) -> int | Expr | None:
+        """The valid rows of the left operand of the product that is yielded, if they are fewer
+        than all."""
+        call = self._definition(yielded)
+        if not (isinstance(call, Call) and call.op == "tensor.matmul_acc"):
+            return None
+        left = call.args[1].type
+        assert isinstance(left, TensorType)
+        axis = -1 if call.kwarg("a_trans") else -2
+        valid = left.valid_shape[axis]
+        return None if provably_equal(valid, left.shape[axis]) else valid
 
     def _starts_at_zero(self, stmt: For | While, position: int, yielded: Expr) -> bool:
         """Whether the carry is a zeroed accumulator that the body only accumulates into."""

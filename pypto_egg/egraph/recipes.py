@@ -209,8 +209,10 @@ class Recipes:
         return Recipe(_created(shape, self._dtype(dtype), memory, valid))
 
     def _full(self, node: Node, tiles: list[Var]) -> Recipe:
-        value, shape_, valid_, dtype_, _ = node.children
+        value, shape_, valid_, rows, dtype_, _ = node.children
         valid, dtype = self.dims(valid_), self._dtype(dtype_)
+        if len(valid) > 1:
+            valid = (*valid[:-2], self.dim(self._snapshot.index(rows)), valid[-1])
         shape = tuple_of(self.dims(shape_)[-len(valid) :])
         call = make_call("tile.full", (shape, self._scalar(value)), {"dtype": dtype})
         return Recipe(_declared_valid(call, valid))

@@ -25,8 +25,9 @@ from pypto_egg.egraph.skeleton import (
 )
 from pypto_egg.egraph.snapshot import Node, Snapshot
 from pypto_egg.errors import InternalError, PyptoEggError
+from pypto_egg.ir.enums import CompactMode, Mem
 from pypto_egg.ir.expr import Var, tuple_of
-from pypto_egg.ir.types import Type
+from pypto_egg.ir.types import TileType, Type
 from pypto_egg.ops.registry import make_call
 
 STATEMENTS = ("store", "read")
@@ -36,7 +37,7 @@ NAMES = ("realize", "loop_carry", "stmt")  # what names an e-class and makes not
 
 
 # Where a constructor without tile operands says in which region it is.
-REGION_ARGUMENT = {"load": 5, "tile.create": 6, "tile.full": 4, "carried": 0}
+REGION_ARGUMENT = {"load": 5, "tile.create": 6, "tile.full": 5, "carried": 0}
 
 
 @dataclass(eq=False)
@@ -254,7 +255,21 @@ class _Builder:
         if node.op != "looped":
             return True
         init, yielded = (self._var(child).type for child in node.children)
-        return init == yielded
+        return _carries(init, yielded)
+
+
+def _carries(init: Type, yielded: Type) -> bool:
+    """Whether a loop that starts from one tile can yield the other.
+
+    They are of one type, but that an accumulator may yield fewer valid rows than its seed has,
+    where the loader found no way of narrowing the seed (C-275, C-276).
+    """
+    if init == yielded:
+        return True
+    if not isinstance(init, TileType) or not isinstance(yielded, TileType):
+        return False
+    full = {"valid_shape": None, "compact": CompactMode.null}
+    return init.space is Mem.Acc and init.with_view(**full) == yielded.with_view(**full)
 
 
 def _forms(snapshot: Snapshot, loaded: Loaded) -> dict[str, tuple[int, str, str]]:
