@@ -84,6 +84,12 @@ class UnsupportedDTypeError(LoweringError):
     code = "E404"
 
 
+class NzError(LoweringError):
+    """An NZ tensor has no blocked form, or is used where its byte order cannot be addressed."""
+
+    code = "E410"
+
+
 class CapacityError(LoweringError):
     """No choice of lowerings fits an on-chip memory space."""
 

@@ -32,6 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "extract": {"egraph.snapshot", "target", "ir", "errors", "source"},
     "emit": {"extract.result", "egraph", "analysis", "ops", "ir", "errors", "source"},
     "interp": {"ops", "ir", "errors", "source"},
+    "nz": {"target", "ops", "ir", "errors", "source"},
 }
 EGGLOG_USERS = {"egraph", "rulesets"}
 LIGHT = [m for m in ("pypto_egg", "pypto_egg.text", "pypto_egg.cli") if find_spec(m) is not None]
