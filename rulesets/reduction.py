@@ -63,17 +63,6 @@ def row_reduction_extents(t: Tensor, x: Tensor, op: String, r: i64, c: Index, w:
 
 
 @EXTENTS.rule
-def row_reduction_extents_of_dynamic_rows(
-    t: Tensor, x: Tensor, op: String, s: String, c: Index
-) -> Body:
-    """Dynamic extents are not rounded (C-170)."""
-    return when(
-        eq(t).to(reduce(op, x)), eq(family(op)).to(String("row_reduce")),
-        extents(x, Index.sym(s), c),
-    ).then(extents(t, Index.sym(s), Index(1)))  # fmt: skip
-
-
-@EXTENTS.rule
 def col_reduction_extents(t: Tensor, x: Tensor, op: String, r: Index, c: Index) -> Body:
     """The columns stay."""
     return when(

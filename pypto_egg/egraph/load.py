@@ -39,7 +39,13 @@ from pypto_egg.egraph.skeleton import (
     Skeleton,
     Store,
 )
-from pypto_egg.egraph.terms import WIDEST_EXACT, computed_term, operand_dtype, unsupported
+from pypto_egg.egraph.terms import (
+    WIDEST_EXACT,
+    check_holdable,
+    computed_term,
+    operand_dtype,
+    unsupported,
+)
 from pypto_egg.egraph.values import Keys, Local, Window, deepest, static_extents
 from pypto_egg.errors import LoweringError
 from pypto_egg.ir.dtype import BOOL, DType
@@ -254,6 +260,7 @@ class Loader:
         defined = call.op != "tensor.create" and (
             accumulates or all(value.defined for value in operands.values())
         )
+        check_holdable(call.type, var.name, stmt.span)
         local = Local(term, call.type, home, defined=defined)
         self.values[var] = local
         self.facts.describe(local, var.name)
@@ -561,6 +568,7 @@ class Loader:
             self.facts.add(fact("at", known.term, home.id))
             return replace(known, home=home)
         local = Local(self.facts.bind(node("tensor.gm", key, point)), window.type, home, key)
+        check_holdable(window.type, name, stmt.span)
         self._windows[key] = (window, local, set())
         self.facts.describe(local, name)
         self.facts.offer_vec_extents(local)

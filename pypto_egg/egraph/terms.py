@@ -12,12 +12,13 @@ from collections.abc import Callable
 from pypto_egg.egraph.attrs import encode
 from pypto_egg.egraph.bulk import Term, node
 from pypto_egg.egraph.values import Keys, Local
-from pypto_egg.errors import LoweringError
+from pypto_egg.errors import LoweringError, UnsupportedDTypeError
 from pypto_egg.ir.dtype import DType, promote
 from pypto_egg.ir.expr import Call, Cast, ConstFloat, ConstInt, Expr, dims_of
 from pypto_egg.ir.fold import const_value, fold
 from pypto_egg.ir.types import ScalarType, TensorType
 from pypto_egg.ops.registry import lookup
+from pypto_egg.source import Span
 
 # Conversions that PyPTO's type rules imply are widening, where every mode gives the same value.
 WIDEST_EXACT = "rint"
@@ -50,6 +51,35 @@ def unsupported(call: Call, why: str = "") -> LoweringError:
         span=call.span,
         hint="move it to orchestration code, or write the tile ops by hand",
     )
+
+
+def check_holdable(type_: TensorType, name: str, span: Span | None) -> None:
+    """Nothing, if a tile can hold such a tensor.
+
+    Raises:
+        LoweringError: the tensor has no axis, or an extent that is not positive.
+        UnsupportedDTypeError: its elements are smaller than a byte.
+    """
+    shape = f"shape {list(type_.shape)}"
+    if not type_.shape:
+        raise LoweringError(
+            f"tensor '{name}' has rank 0; a tile has one axis at least",
+            span=span,
+            hint="pass it as a scalar, or with shape [1]",
+        )
+    if any(isinstance(extent, int) and extent < 1 for extent in type_.shape):
+        raise LoweringError(
+            f"tensor '{name}' has {shape}; every extent of a tile is 1 at least",
+            span=span,
+            hint="leave out what works on an empty tensor",
+        )
+    if type_.dtype.bits < 8:
+        raise UnsupportedDTypeError(
+            f"tensor '{name}' has elements of {type_.dtype} ({type_.dtype.bits} bits); tiles are "
+            "loaded and computed on in whole bytes",
+            span=span,
+            hint="cast it to INT8 or FP16 beforehand",
+        )
 
 
 def operand_dtype(call: Call) -> DType | None:

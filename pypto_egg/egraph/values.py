@@ -119,7 +119,7 @@ def vec_extents(type_: TensorType, line_elems: int) -> tuple[Dim, Dim]:
         line_elems: elements of the dtype in 32 bytes.
     """
     rows, cols = static_extents(type_)
-    if cols == 1:
+    if cols == 1 and type_.rank > 1:
         return (_round_up(rows, line_elems), cols)
     return (rows, _round_up(cols, line_elems))
 

@@ -83,7 +83,9 @@ class Emitter:
         params = (*self.function.params, *self.outputs)
         # The policy is part of each load now (C-092).
         attrs = tuple(pair for pair in self.function.attrs if pair[0] != CACHE_POLICY)
-        function = without_dead_values(replace(self.function, params=params, body=body, attrs=attrs), is_view)
+        function = without_dead_values(
+            replace(self.function, params=params, body=body, attrs=attrs), is_view
+        )
         return Emitted(function, tuple(self.outputs), self.origin)
 
     # --- items ---------------------------------------------------------------------------------

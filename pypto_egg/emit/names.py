@@ -15,7 +15,7 @@ _RESERVED = ("tile", "tmp", "out", "store", "iter", "rv", "phi", "idx", "ssa")
 
 def base_of(name: str) -> str:
     """The source name that an emitted name was made from."""
-    return name.split("__", 1)[0]
+    return name.split("__", 1)[0].rstrip("_")
 
 
 class Names:
