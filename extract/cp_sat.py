@@ -40,6 +40,24 @@ def solve_with_cp_sat(
     Raises:
         ExtractionError: the weights of a constraint do not fit 64-bit whole numbers.
     """
+    model, pick = selection_model(graph)
+    for members in landmarks.sets:
+        model.add_bool_or(pick[node] for node in members if node in pick)
+    most = sum(max(graph.cost[node] for node in nodes) for nodes in graph.nodes.values())
+    drop = max(0, most.bit_length() - COST_BITS)
+    model.minimize(sum((graph.cost[node] >> drop) * var for node, var in pick.items()))
+    choice, least = solve_model(model, pick, graph, hint, seconds)
+    bound = None if least is None else least << drop
+    if choice is None:
+        return Answer({}, None, bound)
+    return Answer(choice, sum(graph.cost[node] for node in choice.values()), bound)
+
+
+def selection_model(graph: Graph) -> tuple[CpModel, dict[int, IntVar]]:
+    """A model of all selections of `graph` that its limits allow, and the variable of each node.
+
+    It has no objective yet.
+    """
     from ortools.sat.python import cp_model  # takes most of a second, so only when it is needed
 
     model = cp_model.CpModel()
@@ -48,11 +66,22 @@ def solve_with_cp_sat(
     _add_needs(model, graph, pick, used)
     _add_acyclic(model, graph, pick, used)
     _add_limits(model, graph, pick)
-    for members in landmarks.sets:
-        model.add_bool_or(pick[node] for node in members if node in pick)
-    most = sum(max(graph.cost[node] for node in nodes) for nodes in graph.nodes.values())
-    drop = max(0, most.bit_length() - COST_BITS)
-    model.minimize(sum((graph.cost[node] >> drop) * var for node, var in pick.items()))
+    return model, pick
+
+
+def solve_model(
+    model: CpModel,
+    pick: Mapping[int, IntVar],
+    graph: Graph,
+    hint: Mapping[int, int],
+    seconds: float | None,
+) -> tuple[dict[int, int] | None, int | None]:
+    """(class -> node of the best selection, bound of the objective), for a model of `graph`.
+
+    The selection is None if none was found; the bound is None if none exists.
+    """
+    from ortools.sat.python import cp_model
+
     for cls, nodes in graph.nodes.items():
         for node in nodes:
             model.add_hint(pick[node], hint.get(cls) == node)
@@ -64,20 +93,19 @@ def solve_with_cp_sat(
         solver.parameters.max_time_in_seconds = max(seconds, 0.01)
     status = solver.solve(model)
     if status == cp_model.INFEASIBLE:
-        return Answer({}, None, None)
+        return None, None
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
         raise InternalError(f"CP-SAT refused the model: {solver.status_name(status)}")
-    bound = max(0, int(solver.best_objective_bound)) << drop
+    bound = max(0, int(solver.best_objective_bound))
     if status == cp_model.UNKNOWN:
-        return Answer({}, None, bound)
+        return None, bound
     choice = {
         cls: node
         for cls, nodes in graph.nodes.items()
         for node in nodes
         if solver.boolean_value(pick[node])
     }
-    picked = selected_nodes(choice, graph.children, graph.requires, graph.roots)
-    return Answer(picked, sum(graph.cost[node] for node in picked.values()), bound)
+    return selected_nodes(choice, graph.children, graph.requires, graph.roots), bound
 
 
 def _add_needs(

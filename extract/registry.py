@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
 from pypto_egg.errors import ExtractionError, OptionError
+from pypto_egg.extract.bottleneck import METHOD, extract_bottleneck
 from pypto_egg.extract.dag import solve_piece_by_trees, solve_piece_greedily
 from pypto_egg.extract.decompose import Answer, solve
 from pypto_egg.extract.exact import ExactSolver
@@ -19,6 +21,8 @@ from pypto_egg.extract.result import Selection, Status, is_optimal
 
 Extractor = Callable[[Graph, float | None], Answer]
 """From a graph, which it may change, and a deadline (`time.monotonic()`, None: no end)."""
+
+Objective = Literal["serial", "bottleneck"]
 
 FORBIDDEN = "forbidden"
 """The name under which the forbidden node sets appear in a conflict."""
@@ -77,6 +81,8 @@ def extract(
     problem: Problem,
     method: str = "exact",
     *,
+    objective: Objective = "serial",
+    not_overlapped: Sequence[str] = (),
     deadline_seconds: float | None = None,
     constraints: Iterable[Constraint] = (),
 ) -> Selection:
@@ -87,11 +93,14 @@ def extract(
 
     Args:
         method: "tree", "dag" or "exact".
+        objective: "serial" minimises the sum of `node_cost`, "bottleneck" the greatest sum over a
+            pipe of `node_vector` (only with "exact").
+        not_overlapped: for "bottleneck": pipes whose sums come on top of the greatest.
         deadline_seconds: time after which "exact" returns the best so far; None: no end.
         constraints: further constraints beside those of the problem.
 
     Raises:
-        OptionError: the method is not known.
+        OptionError: the method or the objective is not known, or they do not go together.
         ExtractionError: a root class has no finite term at all, or a number cannot be used.
     """
     start = time.monotonic()
@@ -101,6 +110,13 @@ def extract(
     if deadline_seconds is not None and not deadline_seconds > 0:
         raise ExtractionError(f"deadline_seconds is {deadline_seconds}; it must be above 0")
     deadline = None if deadline_seconds is None else start + deadline_seconds
+    if objective == "bottleneck":
+        return _extract_bottleneck(whole, method, not_overlapped, deadline)
+    if objective != "serial" or not_overlapped:
+        raise OptionError(
+            f"objective {objective!r} with not_overlapped={list(not_overlapped)}",
+            hint="the objectives are 'serial' and 'bottleneck'; not_overlapped is for 'bottleneck'",
+        )
     graph = graph_of(whole)
     shift = graph.shift
     answer = run(graph, deadline)
@@ -113,6 +129,19 @@ def extract(
     cost = math.fsum(float(whole.node_cost[node]) for node in choice.values())
     status = "optimal" if is_optimal(cost, bound) else "feasible"
     return Selection(choice, cost, bound, status, method, time.monotonic() - start)
+
+
+def _extract_bottleneck(
+    problem: Problem, method: str, not_overlapped: Sequence[str], deadline: float | None
+) -> Selection:
+    if method != METHOD:
+        raise OptionError(
+            f"extractor {method!r} cannot minimise the bottleneck", hint=f"use {METHOD!r}"
+        )
+    found = extract_bottleneck(problem, not_overlapped, deadline=deadline)
+    if found.status == "infeasible":
+        return replace(found, conflict=_conflict(problem, deadline))
+    return found if found.found else replace(found, conflict=_limits(problem))
 
 
 def _why_nothing(answer: Answer, method: str) -> Status:

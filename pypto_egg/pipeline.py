@@ -11,12 +11,20 @@ from pypto_egg.analysis.directions import upgraded_directions
 from pypto_egg.analysis.effects import check_store_paths
 from pypto_egg.egraph.saturate import Limits, RuleGroup
 from pypto_egg.emit.callers import update_callers
-from pypto_egg.errors import InterpretError, LoweringError, OptionError, VerificationError
+from pypto_egg.errors import (
+    InterpretError,
+    LoweringError,
+    OptionError,
+    VerificationError,
+    VerifyError,
+)
 from pypto_egg.extract.cost.model import CostModel
 from pypto_egg.extract.cost.model import cost_model as find_cost_model
 from pypto_egg.extract.registry import extractor as find_extractor
 from pypto_egg.ir.enums import FunctionType
 from pypto_egg.ir.program import Function, Param, Program
+from pypto_egg.ir.stmt import Return
+from pypto_egg.ir.visit import walk
 from pypto_egg.lower_function import Options, has_tensor_work, lower_function
 from pypto_egg.lowering import FunctionReport, Lowering
 from pypto_egg.rulesets.catalogue import ALTERNATIVES, LOWERING, OPT_IN, without
@@ -142,7 +150,11 @@ def _lower_program(source: Program, chosen: Options) -> Lowering:
     reports: list[FunctionReport] = []
     gained: dict[str, tuple[Param, ...]] = {}
     for function in source.functions:
-        if function.type is not FunctionType.InCore or not has_tensor_work(function):
+        if function.type is not FunctionType.InCore:
+            functions.append(function)
+            continue
+        _check_results(function)
+        if not has_tensor_work(function):
             functions.append(function)
             continue
         check_store_paths(function, source)
@@ -154,6 +166,17 @@ def _lower_program(source: Program, chosen: Options) -> Lowering:
     lowered = _with_directions(lowered)
     verify_program(lowered, stage="tile")
     return Lowering(lowered, source, chosen.target.name, chosen.model.name, tuple(reports))
+
+
+def _check_results(function: Function) -> None:
+    if not function.returns or function.external_source is not None:
+        return
+    if not any(isinstance(stmt, Return) for stmt in walk(function.body)):
+        raise VerifyError(
+            f"function '{function.name}' declares {len(function.returns)} results and returns none",
+            span=function.span,
+            hint="end it with a return of what it declares",
+        )
 
 
 def _with_directions(program: Program) -> Program:

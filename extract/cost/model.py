@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from pypto_egg.errors import InternalError, OptionError
 from pypto_egg.ir.types import Type
@@ -101,9 +101,15 @@ class CostModel(ABC):
 
     How often an operation runs (trip counts) and that a shared value is computed once is the
     extractor's business, not the model's.
+
+    `fold` says what a kernel costs whose operations have these prices, and `objective` what
+    extraction minimises: "serial" the sum over all pipes, "bottleneck" the greatest sum over a pipe
+    plus the sums of the pipes in `not_overlapped`. The two must agree.
     """
 
     name: ClassVar[str]
+    objective: ClassVar[Literal["serial", "bottleneck"]] = "serial"
+    not_overlapped: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def price(self, op: OpInstance, target: Target) -> CostVector:
@@ -114,9 +120,16 @@ class CostModel(ABC):
             UnsupportedDTypeError: the target has no instruction for the op's dtypes.
         """
 
+    def fold(self, vectors: Iterable[CostVector]) -> float:
+        """Cycles of a kernel whose operations cost `vectors`, each as often as it runs.
+
+        The serial sum, as if nothing overlapped, unless a model overrides it.
+        """
+        return sum(vectors, ZERO).total
+
 
 _MODELS: dict[str, type[CostModel]] = {}
-_BUILT_IN = ("pypto_egg.extract.cost.mte2_mad", "pypto_egg.extract.cost.pypto_l0")
+_BUILT_IN = ("mte2_mad", "pypto_l0", "roofline")
 Model = TypeVar("Model", bound=CostModel)
 
 
@@ -133,7 +146,7 @@ def register_cost_model(cls: type[Model]) -> type[Model]:
 def cost_model_names() -> tuple[str, ...]:
     """Names of all registered models, sorted."""
     for module in _BUILT_IN:
-        import_module(module)
+        import_module(f"pypto_egg.extract.cost.{module}")
     return tuple(sorted(_MODELS))
 
 

@@ -39,14 +39,6 @@ def check_types(function: Function, program: Program, *, tiles: bool) -> Iterato
       them (C-150, C-271, C-273).
     - Returned values fit the declared returns, in device functions already before lowering.
     """
-    device = function.type in DEVICE_FUNCTIONS and function.external_source is None
-    if device and function.returns and not any(isinstance(s, Return) for s in walk(function.body)):
-        yield Finding(
-            Property.TYPE_CHECK,
-            f"function '{function.name}' declares {len(function.returns)} results and returns none",
-            function.span,
-            "end it with a return of what it declares",
-        )
     for stmt in walk(function.body):
         for expr in expressions_of(stmt):
             for part in subexpressions(expr):

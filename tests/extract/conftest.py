@@ -66,6 +66,12 @@ def cheapest() -> Callable[[Problem], Fraction | None]:
     return _cheapest
 
 
+@pytest.fixture(scope="session")
+def allowed_selections() -> Callable[[Problem], list[dict[int, int]]]:
+    """Every acyclic closed selection that meets the limits and the forbidden sets."""
+    return lambda problem: [c for c in _selections(problem) if _allowed(problem, c)]
+
+
 @st.composite
 def _problems(draw: st.DrawFn, *, constrained: bool = True) -> Problem:
     classes = draw(st.integers(1, 6))

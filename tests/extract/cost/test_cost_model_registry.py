@@ -4,11 +4,14 @@ import doctest
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pypto_egg.errors import InternalError, OptionError
+from pypto_egg.extract import Problem
+from pypto_egg.extract.bottleneck import bottleneck
 from pypto_egg.extract.cost import (
     PIPES,
     CostModel,
@@ -72,6 +75,37 @@ def test_a_registered_model_is_found_by_name():
     model = cost_model("flat-for-tests")
     op = OpInstance("tile.exp", (), {}, UnknownType())
     assert model.price(op, load_target("a2a3")).total == 1
+
+
+@given(st.lists(vectors))
+def test_a_kernel_costs_the_serial_sum_unless_the_model_folds_otherwise(kernel):
+    assert Flat().fold(kernel) == sum(vector.total for vector in kernel)
+    assert (Flat.objective, Flat.not_overlapped) == ("serial", ())
+
+
+@given(st.lists(vectors, min_size=1))
+def test_a_roofline_is_the_busiest_pipe_plus_the_scalar_unit(kernel):
+    roofline = cost_model("roofline")
+    busy = {pipe: sum(getattr(v, pipe) for v in kernel) for pipe in PIPES}
+    scalar = busy.pop("scalar")
+    assert roofline.fold(kernel) == max(busy.values()) + scalar
+    assert roofline.fold(kernel) <= Flat().fold(kernel)
+
+
+@given(st.lists(vectors, min_size=1, max_size=4))
+def test_the_objective_that_a_model_names_is_its_fold(kernel):
+    """One class a vector, all of them roots: the only selection costs what the model folds."""
+    model = cost_model("roofline")
+    problem = Problem(
+        node_class=range(len(kernel)),
+        node_children=[[]] * len(kernel),
+        node_cost=np.array([v.total for v in kernel]),
+        node_vector=np.array([list(v.by_pipe().values()) for v in kernel]),
+        pipes=PIPES,
+        roots=range(len(kernel)),
+    )
+    choice = {i: i for i in range(len(kernel))}
+    assert bottleneck(choice, problem, model.not_overlapped) == model.fold(kernel)
 
 
 def test_an_instance_is_its_own_model():
