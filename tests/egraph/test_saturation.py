@@ -1,0 +1,163 @@
+"""Saturation: why it stops, what its limits do, and that nothing depends on hash seeds."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+from generate import sample
+from kernels import executed, kernel, tensor
+from products import accumulation, product
+
+from pypto_egg import lower, optimize
+from pypto_egg.egraph.load import load_function
+from pypto_egg.egraph.saturate import Limits, StopReason, session
+from pypto_egg.errors import LoweringError
+from pypto_egg.rulesets.catalogue import ALTERNATIVES, LOWERING
+from pypto_egg.target.target import load_target
+from pypto_egg.text import parse
+
+HERE = Path(__file__).parent
+CHAIN = kernel(
+    {"x": tensor([16, 64], "FP32")},
+    "\n".join(
+        ["v0 = pl.abs(x)", *(f"v{i} = pl.add(v{i - 1}, x)" for i in range(1, 40)), "return v39"]
+    ),
+    tensor([16, 64], "FP32"),
+)
+MATMUL = product(100, 100, 64, "FP16", True, False)
+PROGRAMS = {
+    "chain": CHAIN,
+    "product": MATMUL,
+    "split-k": accumulation(40, 48, "BF16", False, True, "zero"),
+    "branches and loops": sample(7, 7),
+    "mixed": sample(21, 7),
+}
+
+
+def saturated(text: str, limits: Limits, clock=None):
+    source = parse(text)
+    (function,) = source.functions
+    loaded = load_function(function, source)
+    with session(load_target("a2a3"), (*LOWERING, *ALTERNATIVES)) as egraph:
+        egraph.register(loaded.actions)
+        return egraph.saturate(limits) if clock is None else egraph.saturate(limits, clock)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_saturation_ends_when_nothing_changes(name: str) -> None:
+    done = saturated(PROGRAMS[name], Limits())
+    assert done.stop is StopReason.SATURATED
+    again = saturated(PROGRAMS[name], Limits(iterations=done.iterations))
+    assert (again.stop, again.nodes) == (StopReason.SATURATED, done.nodes)
+    assert again.matches == done.matches
+
+
+def test_one_iteration_less_is_the_iteration_limit() -> None:
+    done = saturated(CHAIN, Limits())
+    short = saturated(CHAIN, Limits(iterations=done.iterations - 1))
+    assert short.stop is StopReason.ITERATION_LIMIT
+    assert short.iterations == done.iterations - 1
+    assert short.nodes <= done.nodes
+
+
+def test_the_node_limit_stops_soon_after_it_is_passed() -> None:
+    done = saturated(CHAIN, Limits())
+    short = saturated(CHAIN, Limits(nodes=done.nodes // 2))
+    assert short.stop is StopReason.NODE_LIMIT
+    assert done.nodes // 2 < short.nodes <= done.nodes
+    assert saturated(CHAIN, Limits(nodes=done.nodes)).stop is StopReason.SATURATED
+
+
+def test_the_time_limit_is_read_from_the_clock() -> None:
+    ticks = count()
+    short = saturated(CHAIN, Limits(seconds=3), clock=lambda: float(next(ticks)))
+    assert short.stop is StopReason.TIME_LIMIT
+    assert short.iterations < saturated(CHAIN, Limits()).iterations
+    assert short.seconds > 3
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("iterations", [1, 4, 8, 12, 16])
+def test_tiny_limits_give_a_kernel_or_a_clear_refusal(name: str, iterations: int) -> None:
+    limits = Limits(iterations=iterations)
+    try:
+        best = optimize(PROGRAMS[name], limits=limits, verify=True)
+    except LoweringError as error:
+        refusal = error
+    else:
+        executed(best)
+        if best.baseline is not None:
+            assert best.cost.total <= best.baseline.cost.total * (1 + 1e-9)
+        return
+    assert refusal.code == "E401"
+    assert f"iteration limit after {iterations} iterations" in refusal.message
+    assert refusal.hint == "raise the limits"
+
+
+def test_what_the_reference_still_finds_is_returned() -> None:
+    """The reference needs fewer rounds: whatever it lowers, optimize lowers no dearer."""
+    for iterations in range(6, 16):
+        limits = Limits(iterations=iterations)
+        try:
+            reference = lower(MATMUL, limits=limits)
+        except LoweringError:
+            continue
+        best = optimize(MATMUL, limits=limits)
+        assert best.cost.total <= reference.cost.total * (1 + 1e-9)
+
+
+def test_functions_do_not_see_each_other() -> None:
+    """The rules' e-graph is shared; a function leaves nothing behind in it."""
+    before = optimize(CHAIN)
+    optimize(MATMUL)
+    after = optimize(CHAIN)
+    assert before.text == after.text
+    assert before.functions[0].saturation.nodes == after.functions[0].saturation.nodes
+
+
+SCRIPT = """
+import hashlib, sys
+sys.path.insert(0, sys.argv[1])
+from generate import sample
+from products import accumulation, product
+from pypto_egg import lower, optimize
+texts = [sample(seed, 7) for seed in (7, 21, 33)]
+texts.append(product(100, 100, 64, "FP16", True, False))
+texts.append(accumulation(40, 48, "BF16", False, True, "zero"))
+for text in texts:
+    for make in (lower, optimize):
+        for target in ("a2a3", "a5"):
+            try:
+                result = make(text, target=target, verify=False)
+                print(hashlib.sha256(result.text.encode()).hexdigest(), repr(result.cost.total))
+                print(result.functions[0].classes, result.functions[0].nodes)
+            except Exception as error:
+                print(error)
+"""
+
+
+def run(seed: str) -> str:
+    env = {**os.environ, "PYTHONHASHSEED": seed}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(HERE.parent / "lowering")],
+        capture_output=True, text=True, env=env, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_the_same_bytes_whatever_the_hash_seed() -> None:
+    first = run("1")
+    assert len(first.splitlines()) >= 20
+    assert run("4242") == first
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_same_bytes_within_a_process(name: str) -> None:
+    texts = {optimize(PROGRAMS[name], verify=False).text for _ in range(2)}
+    assert len({hashlib.sha256(text.encode()).hexdigest() for text in texts}) == 1
