@@ -100,6 +100,7 @@ def compare(
     first = run(before, inputs, function=entry.name)
     second = run(after, inputs, function=entry.name)
     second = _in_terms_of(first, second, entry)
+    first, second = _with_untouched(first, second, inputs), _with_untouched(second, first, inputs)
     return compare_outputs(first, second, tolerance_of(before, after))
 
 
@@ -118,6 +119,20 @@ def _in_terms_of(before: Outputs, after: Outputs, entry: Function) -> Outputs:
     pairs = zip_longest(after.returns, before.returns[: len(after.returns)])
     returns = tuple(_like(a, b) if isinstance(a, np.ndarray) else a for a, b in pairs)
     return Outputs(returns, params)
+
+
+def _with_untouched(outputs: Outputs, other: Outputs, inputs: Mapping[str, Input]) -> Outputs:
+    """The outputs with the parameters that only the other run reports, as they were given.
+
+    Which parameters a run reports depends on declared directions and on the path it took; a
+    parameter that a run does not report still holds its input.
+    """
+    missing = {
+        name: value
+        for name in other.params
+        if name not in outputs.params and isinstance(value := inputs.get(name), np.ndarray)
+    }
+    return Outputs(outputs.returns, {**outputs.params, **missing}) if missing else outputs
 
 
 def _like(after: np.ndarray, before: Result) -> np.ndarray:
