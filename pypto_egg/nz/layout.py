@@ -41,14 +41,17 @@ Shape = tuple[Dim, ...]
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The tensor that an error is about: its name and where it stands in the source."""
+    """The tensor that an error is about: its name, the tensor it is a view of, its place."""
 
     name: str
     span: Span | None = None
+    root: str | None = None
 
     def error(self, problem: str, hint: str) -> NzError:
         """An error about this tensor, to be raised by the caller."""
-        return NzError(f"NZ tensor '{self.name}' {problem}", span=self.span, hint=hint)
+        view = f" (a view of '{self.root}')" if self.root not in (None, self.name) else ""
+        message = f"NZ tensor '{self.name}'{view} {problem}"
+        return NzError(message, span=self.span, hint=hint)
 
 
 _UNNAMED = Named("(unnamed)")

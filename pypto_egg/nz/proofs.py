@@ -106,6 +106,10 @@ class Proofs:
         """Whether the value is provably at least 0."""
         return self._of(expr).non_negative
 
+    def constant(self, expr: Dim) -> int | None:
+        """The value, if it is made of constants only, wrapped at the width of its dtype."""
+        return self._of(expr).value
+
     def unproven_multiple(self, expr: Expr, divisor: int) -> str:
         """The part of an expression that stops the proof that it is a multiple of `divisor`."""
         return self._stop(
