@@ -259,7 +259,8 @@ def test_dynamic_extents_are_not_rounded(axis: str) -> None:
     for make in (lower, optimize):
         with pytest.raises(LoweringError) as caught:
             make(text)
-        assert f"{axis} is dynamic" in caught.value.message
+        for part in ("'a'", "'b'", f"{axis} = ", "D", "constant"):
+            assert part in caught.value.message
         assert "valid_shape" in caught.value.hint
 
 

@@ -50,7 +50,7 @@ def lowered_or_refused(text: str, target: str = "a2a3") -> bool:
 
 @pytest.mark.req("C-002", "C-013", "C-032", "C-033", "C-036", "C-037", "C-038", "C-039", "C-131")
 @settings(
-    max_examples=120,
+    max_examples=90,
     phases=[Phase.generate],
     deadline=None,
     derandomize=True,
