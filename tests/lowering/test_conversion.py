@@ -343,3 +343,35 @@ def test_names_come_from_the_source() -> None:
         assert [v.name for v in made if isinstance(v, Var)] == ["my_sum__tile"]
         assert "long_name__tile" in result.text
         assert "_y__tile" in result.text
+
+
+@pytest.mark.req("C-042", "C-043")
+def test_a_returned_assemble_loop_stores_its_parts() -> None:
+    """Part by part into the output; nothing of the whole is ever on chip."""
+    body = """
+z = pl.create_tensor([64, 32], pl.FP32)
+for i, (acc,) in pl.range(4, init_values=(z,)):
+    s = pl.slice(x, [16, 32], [16 * i, 0])
+    t = pl.mul(s, 2.0)
+    acc2 = pl.assemble(acc, t, [16 * i, 0])
+    r = pl.yield_(acc2)
+return r"""
+    f = tensor([64, 32], "FP32")
+    for result in both(kernel({"x": f}, body, f)):
+        (loop,) = loops(result)
+        (init,) = loop.inits
+        assert isinstance(init, Var)
+        assert init.name == "ret0__out"
+        assert isinstance(loop.results[0].type, TensorType)
+        assert "tile.assemble" not in ops(result)
+        assert "tile.create" not in ops(result)
+        (store,) = stores(result)
+        assert store.args[2] is loop.iter_args[0]
+
+
+@pytest.mark.req("C-031")
+def test_a_loaded_parameter_keeps_its_identity() -> None:
+    f = tensor([16, 32], "FP32")
+    for result in both(kernel({"x": f}, "y = pl.exp(x)\nreturn y, x", f"tuple[{f}, {f}]")):
+        assert lines(result)[-1] == "return ret0__store, x"
+        assert isinstance(incore(result).params[0].var.type, TensorType)
