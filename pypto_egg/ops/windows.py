@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from pypto_egg.ir.enums import TensorLayout
+from pypto_egg.ir.expr import Call, dims_of
 from pypto_egg.ir.fold import (
     Dim,
     const_value,
@@ -16,6 +18,7 @@ from pypto_egg.ir.fold import (
     dim_max,
     dim_min,
     dim_mul,
+    dim_product,
     dim_sub,
     provably_equal,
     provably_le,
@@ -227,3 +230,20 @@ def check_element_count(site: Site, source: Shape, target: Shape, index: int) ->
             f"{show_shape(target)} has {want} elements, {show_shape(source)} of {site.label(0)} "
             f"has {have}",
         )
+
+
+def fills_matrix(load: Call, shape: Shape) -> bool:
+    """Whether a 2-D tile of `shape` is what a load of more dimensions fills.
+
+    After FlattenTileNdTo2D a window [.., r, c] fills the matrix [product of all but c, c]; after
+    BlockNzTensorViews a window [b, c1, r1, 16, c0] of an NZ tensor fills [b * r1 * 16, c1 * c0]
+    (N-020, N-025). Dynamic extents may be any number.
+    """
+    source, window = load.args[0].type, dims_of(load.args[2])
+    if len(shape) != 2 or len(window) < 3 or not isinstance(source, TensorType):
+        return False
+    forms = [(dim_product(window[:-1]), window[-1])]
+    if source.layout is TensorLayout.NZ and len(window) == 5:
+        batch, c1, r1, rows, c0 = window
+        forms.append((dim_product((batch, r1, rows)), dim_mul(c1, c0)))
+    return any(not any(map(provably_unequal, form, shape)) for form in forms)

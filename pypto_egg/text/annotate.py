@@ -22,6 +22,7 @@ from pypto_egg.ir.types import (
     tensor_type,
     tile_type,
 )
+from pypto_egg.ops.windows import fills_matrix
 from pypto_egg.source import Span
 from pypto_egg.text import read_expr, read_type
 from pypto_egg.text.reader import Literal, Reader
@@ -51,7 +52,10 @@ def annotated(
         value = read_expr.typed_constant(reader, node, value.value, spelled.dtype)
     if isinstance(value.type, UnknownType):
         return _declared(value, spelled)
-    return value, _merged(reader, annotation, spelled, value, name)
+    merged = _merged(reader, annotation, spelled, value, name)
+    if isinstance(value, Call) and _flattened(spelled, value):
+        value = replace(value, result_type=merged)
+    return value, merged
 
 
 def annotated_result(reader: Reader, annotation: ast.expr, value: Expr, name: str) -> Type:
@@ -180,12 +184,7 @@ def _flattened(spelled: Type, value: Expr) -> bool:
         return False
     if spelled.rank != 2 or inferred.rank < 3 or spelled.dtype != inferred.dtype:
         return False
-    rows = 1
-    for dim in inferred.shape[:-1]:
-        if not isinstance(dim, int):
-            return True
-        rows *= dim
-    return spelled.shape == (rows, inferred.shape[-1])
+    return fills_matrix(value, spelled.shape)
 
 
 def _merged_tensor(spelled: TensorType, inferred: TensorType) -> TensorType:

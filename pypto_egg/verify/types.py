@@ -20,6 +20,7 @@ from pypto_egg.ir.visit import (
     walk,
 )
 from pypto_egg.ops.registry import lookup, make_call
+from pypto_egg.ops.windows import fills_matrix
 from pypto_egg.verify.compact import BLOCK_ROWS
 from pypto_egg.verify.finding import Finding, Property
 from pypto_egg.verify.type_match import full_mismatch, kind_mismatch
@@ -70,11 +71,21 @@ def _check_call(function: Function, stmt: Stmt, call: Call) -> Iterator[Finding]
     except TypeCheckError as error:
         yield _finding(function, stmt, error.message, error.hint)
         return
-    problem = full_mismatch(call.result_type, inferred)
+    problem = None if _flat_load(call, inferred) else full_mismatch(call.result_type, inferred)
     if problem is not None:
         yield _finding(
             function, stmt, f"the type recorded for pl.{call.op} has {problem} of its type rule"
         )
+
+
+def _flat_load(call: Call, inferred: Type) -> bool:
+    """Whether a load records the 2-D tile that its window of more dimensions fills."""
+    recorded = call.result_type
+    if call.op != "tile.load" or not isinstance(recorded, TileType):
+        return False
+    assert isinstance(inferred, TileType)
+    same = (recorded.dtype, recorded.space) == (inferred.dtype, inferred.space)
+    return same and inferred.rank != recorded.rank and fills_matrix(call, recorded.shape)
 
 
 def _check_function_call(

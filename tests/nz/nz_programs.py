@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from pypto_egg.errors import NzError
 from pypto_egg.ir.expr import Call, dims_of
-from pypto_egg.ir.program import Function, Program
+from pypto_egg.ir.program import Program
 from pypto_egg.ir.stmt import Assign, Eval
 from pypto_egg.ir.visit import walk
 from pypto_egg.nz import block_nz
@@ -37,23 +36,6 @@ def program(*functions: str) -> Program:
 def kernel(params: str, *body: str, returns: str = "", kind: str = "InCore") -> Program:
     """A program of one function `k`."""
     return program(function(params, *body, returns=returns, kind=kind))
-
-
-def flattened(given: Program) -> Program:
-    """The program with the call of each load as its name has it: two axes (N-018)."""
-
-    def flat(item: Function) -> Function:
-        body = tuple(
-            replace(stmt, value=replace(stmt.value, result_type=stmt.var.type))
-            if isinstance(stmt, Assign)
-            and isinstance(stmt.value, Call)
-            and stmt.value.op == "tile.load"
-            else stmt
-            for stmt in item.body
-        )
-        return replace(item, body=body)
-
-    return given.with_functions(tuple(flat(item) for item in given.functions))
 
 
 def blocked(given: Program, target=A2A3) -> Program:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from nz_programs import (
     A2A3,
@@ -29,6 +27,7 @@ from pypto_egg.ir.types import TensorType, TensorView, TupleType, tensor_type
 from pypto_egg.ir.visit import definitions, walk
 from pypto_egg.nz import check_nz_views_blocked, entry_reshapes
 from pypto_egg.ops.registry import make_call
+from pypto_egg.text import parse, print_program
 from pypto_egg.verify import verify_program
 
 LOAD = "wt = pl.tile.load(w, [0, 0], [64, 64], target_memory=pl.Mem.Mat)"
@@ -75,15 +74,20 @@ def test_no_logical_nz_type_survives():
     assert {len(part) for part in (*operands(load, 1, 2), *operands(store, 1, 3))} == {5}
 
 
-@pytest.mark.req("N-027")
-def test_the_result_is_well_formed():
-    verify_program(blocked(replaced_load(CARRIED)), stage="tile")
-
-
-def replaced_load(given):
-    """Without the load, whose blocked window the type rule of tile.load does not know."""
-    item = given.functions[0]
-    return given.with_functions((replace(item, body=item.body[1:]),))
+@pytest.mark.req("N-018", "N-025", "N-027")
+def test_the_result_is_well_formed_and_prints():
+    stacked = kernel(
+        f"w: {tensor((4, 64, 64))}",
+        "wt: pl.Tile[[32, 32], pl.INT8, pl.Mem.Mat] = pl.tile.load("
+        "w, [1, 16, 0], [1, 32, 32], target_memory=pl.Mem.Mat)",
+        "part: pl.Tile[[32, 32], pl.INT8, pl.Mem.Mat, pl.TileView(valid_shape=[16, 32])] = "
+        "pl.tile.load(w, [1, 16, 0], [1, 32, 32], [1, 16, 32], target_memory=pl.Mem.Mat)",
+    )
+    for given in (CARRIED, stacked):
+        result = blocked(given)
+        verify_program(given, stage="tile")
+        verify_program(result, stage="tile")
+        assert structurally_equal(parse(print_program(result)), result)
 
 
 @pytest.mark.req("N-140")
@@ -316,6 +320,27 @@ def test_handles_pass_through_calls_and_creations():
     assert isinstance(call, Assign)
     assert isinstance(call.value, FunctionCall)
     assert call.value.type.shape == call.var.type.shape == (1, 2, 4, 16, 8)
+    verify_program(result, stage="tile")
+
+
+@pytest.mark.req("N-027")
+def test_tuples_of_handles_are_blocked():
+    kinds = [tensor((64, 64)), tensor((32, 32), layout="")]
+    params = f"w: {kinds[0]}, x: {kinds[1]}"
+    returns = f"pl.Tuple[{', '.join(kinds)}]"
+    inner = function(params, "return w, x", returns=returns)
+    main = function(params, "v, y = self.k(w, x)", "return v, y", returns=returns,
+                    kind="Orchestration").replace("def k(", "def main(")  # fmt: skip
+    given = program(inner, main)
+    result = blocked(given)
+    assert {kind.shape for kind in nz_types(result)} == {(1, 2, 4, 16, 32)}
+    assert len(nz_types(result)) == len(nz_types(given))
+    call = next(
+        stmt.value
+        for stmt in walk(result.function("main").body)
+        if isinstance(stmt, Assign) and isinstance(stmt.value, FunctionCall)
+    )
+    assert [item.shape for item in call.type.items] == [(1, 2, 4, 16, 32), (32, 32)]
     verify_program(result, stage="tile")
 
 

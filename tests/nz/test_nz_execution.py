@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nz_programs import blocked, calls, flattened, function, kernel, out, program, tensor
+from nz_programs import blocked, calls, function, kernel, out, program, tensor
 
 from pypto_egg.errors import InterpretError
 from pypto_egg.interp import compare, run
@@ -72,14 +72,12 @@ def test_windows_of_a_weight(dtype, at):
 @pytest.mark.req("N-020", "N-024", "N-121")
 def test_a_panel_of_a_stack_loads_without_a_slice():
     def make(nz):
-        return flattened(
-            kernel(
-                f"w: {tensor((2, 3, 64, 64), 'FP16', nz)}, o: {out((32, 32), 'FP16', '')}",
-                "t: pl.Tile[[32, 32], pl.FP16, pl.Mem.Mat] = pl.tile.load("
-                "w, [1, 2, 16, 32], [1, 1, 32, 32], target_memory=pl.Mem.Mat)",
-                "v = pl.tile.move(t, target_memory=pl.Mem.Vec)",
-                "o1 = pl.tile.store(v, [0, 0], o)",
-            )
+        return kernel(
+            f"w: {tensor((2, 3, 64, 64), 'FP16', nz)}, o: {out((32, 32), 'FP16', '')}",
+            "t: pl.Tile[[32, 32], pl.FP16, pl.Mem.Mat] = pl.tile.load("
+            "w, [1, 2, 16, 32], [1, 1, 32, 32], target_memory=pl.Mem.Mat)",
+            "v = pl.tile.move(t, target_memory=pl.Mem.Vec)",
+            "o1 = pl.tile.store(v, [0, 0], o)",
         )
 
     w = data((2, 3, 64, 64), "FP16")

@@ -10,7 +10,6 @@ from nz_programs import (
     A5,
     blocked,
     calls,
-    flattened,
     kernel,
     load_operands,
     operands,
@@ -29,6 +28,7 @@ from pypto_egg.ir.stmt import Assign
 from pypto_egg.ir.types import ScalarType
 from pypto_egg.nz.layout import Named
 from pypto_egg.nz.row_gap import check_row_gap
+from pypto_egg.ops.registry import make_call
 from pypto_egg.text import print_program
 
 
@@ -47,7 +47,7 @@ def weight(shape, *load, dtype="INT8", params="", tile=None, before=(), space="p
 
 @pytest.mark.req("N-017", "N-018", "N-020", "N-022", "N-024", "N-025", "N-026")
 def test_a_window_of_a_stacked_weight():
-    given = flattened(weight((32, 2048, 4096), [1, 256, 512], [1, 256, 512]))
+    given = weight((32, 2048, 4096), [1, 256, 512], [1, 256, 512])
     (before,) = calls(given, "tile.load")
     result = blocked(given)
     (call,) = calls(result, "tile.load")
@@ -58,22 +58,26 @@ def test_a_window_of_a_stacked_weight():
     assert result.functions[0].params[0].var.type.shape == (32, 128, 128, 16, 32)
 
 
+def with_three_axes(given, *, name_too):
+    """The program whose load makes a tile of three axes, as before tiles are flattened."""
+    (stmt,) = given.functions[0].body
+    call = make_call("tile.load", stmt.value.args, dict(stmt.value.kwargs))
+    assert call.type.rank == 3
+    changed = replace(stmt, value=call, var=Var("wt", call.type) if name_too else stmt.var)
+    return given.with_functions((replace(given.functions[0], body=(changed,)),))
+
+
 @pytest.mark.req("N-018", "N-026")
 def test_a_load_that_only_its_name_flattens():
     given = weight((32, 2048, 4096), [1, 256, 512], [1, 256, 512])
-    (call,) = calls(given, "tile.load")
-    assert call.type.rank == 3
-    (call,) = calls(blocked(given), "tile.load")
+    (call,) = calls(blocked(with_three_axes(given, name_too=False)), "tile.load")
     assert call.type.shape == (256, 512)
 
 
 @pytest.mark.req("N-018")
 def test_tiles_of_three_axes_must_be_flattened_first():
     given = weight((4, 256, 512), [1, 0, 0], [1, 256, 512])
-    (stmt,) = given.functions[0].body
-    raw = replace(stmt, var=Var("wt", stmt.value.type))
-    broken = given.with_functions((replace(given.functions[0], body=(raw,)),))
-    error = refused(broken)
+    error = refused(with_three_axes(given, name_too=True))
     assert "rank 3" in error.message
     assert "flatten" in error.hint
 

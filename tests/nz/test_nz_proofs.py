@@ -58,6 +58,7 @@ IN_LOOP = "for nb in pl.range(0, 8, 1):\n    "
         ("256 * nb", (True, True)),
         ("nb * 10", (False, True)),
         ("nb * 8", (False, True)),
+        ("(nb * 8) * 2", (False, True)),  # some one factor must be a multiple
         ("nb * -16", (True, False)),
         ("p * 256", (True, False)),
     ],
