@@ -270,6 +270,8 @@ def merge_single(graph: Graph, fixed: Fixed) -> None:
             continue
         if cyclic and any(cls in graph.requires[user] for user in users[cls]):
             continue
+        if cls in graph.children[node] or cls in graph.requires[node]:
+            continue  # earlier merges closed a loop: the next round drops the node or the reference
         for target in (*graph.children[node], *graph.requires[node]):
             users[target] = (users[target] - {node}) | users[cls]
             user_classes[target] = (user_classes[target] - {cls}) | user_classes[cls]

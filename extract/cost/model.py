@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import ClassVar, Literal, TypeVar
 
-from pypto_egg.errors import InternalError, OptionError
-from pypto_egg.ir.types import Type
+from pypto_egg.errors import InternalError, LoweringError, OptionError
+from pypto_egg.extract.cost.kernel import executed_calls
+from pypto_egg.ir.expr import Call
+from pypto_egg.ir.program import Function
+from pypto_egg.ir.types import TensorType, Type
 from pypto_egg.target import Target
 
 PIPES = ("mte1", "mte2", "mte3", "fixpipe", "cube", "vector", "scalar")
@@ -69,6 +72,9 @@ class CostVector:
 
 ZERO = CostVector()
 
+KernelCost = Callable[[Target], dict[str, float]]
+"""From a target to the cycles of one kernel: "cycles" for all of it, and each pipe by name."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpInstance:
@@ -127,9 +133,37 @@ class CostModel(ABC):
         """
         return sum(vectors, ZERO).total
 
+    def kernel_cost(self, kernel: Function, target: Target, cores: int = 1) -> KernelCost:
+        """What a tile kernel costs on targets like `target`, on one of `cores` cores.
+
+        The result maps such a target to "cycles" (the `fold` of all operations) and to the busy
+        cycles of each pipe.
+
+        Raises:
+            LoweringError: an operation is not one of tile programs.
+        """
+        calls = [(_instance(call), times) for call, times in executed_calls(kernel)]
+
+        def cost(chip: Target) -> dict[str, float]:
+            vectors = [times * self.price(op, chip) for op, times in calls]
+            return {"cycles": self.fold(vectors), **sum(vectors, ZERO).by_pipe()}
+
+        return cost
+
+
+def _instance(call: Call) -> OpInstance:
+    if call.op.startswith("tensor.") and isinstance(call.type, TensorType):
+        raise LoweringError(
+            f"{call.op} has no price: it is not an operation of a tile program",
+            span=call.span,
+            hint="lower the function first",
+        )
+    operands = tuple(arg.type for arg in call.args)
+    return OpInstance(call.op, operands, dict(call.kwargs), call.type)
+
 
 _MODELS: dict[str, type[CostModel]] = {}
-_BUILT_IN = ("mte2_mad", "pypto_l0", "roofline")
+_BUILT_IN = ("mte2_mad", "pypto_l0", "roofline", "schedule")
 Model = TypeVar("Model", bound=CostModel)
 
 
