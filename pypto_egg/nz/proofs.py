@@ -93,7 +93,8 @@ class Proofs:
                     self._carried(stmt)
 
     def known_divisor(self, expr: Dim) -> int:
-        """The largest power of two that provably divides the value; 1 if nothing is known."""
+        """The largest power of two that provably divides the value: 1 if nothing is known, 2^64
+        for zero."""
         return self._of(expr).divisor
 
     def is_multiple(self, expr: Dim, divisor: int) -> bool:

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nz_programs import blocked, calls, function, kernel, out, program, tensor
+from nz_programs import A2A3, blocked, calls, function, kernel, operands, out, program, tensor
 
+from pypto_egg import optimize, verify_program
 from pypto_egg.errors import InterpretError
 from pypto_egg.interp import compare, run
 from pypto_egg.ir.expr import BinOp, ConstInt, Var
 from pypto_egg.ir.program import Program
 from pypto_egg.ir.stmt import Assign
-from pypto_egg.nz import pack, unpack
+from pypto_egg.nz import check_actual_stores, pack, unpack
 
 NUMPY = {"INT8": np.int8, "FP16": np.float16, "BF16": ml_dtypes.bfloat16, "FP32": np.float32}
 ACC = {"INT8": "INT32"}
@@ -303,3 +304,27 @@ def test_any_window_of_any_stack(window):
     for given_program, array in ((make(""), w), (blocked(make(", pl.NZ")), pack(w))):
         got = run(given_program, {"w": array}).params["o"]
         assert got.tobytes() == want.tobytes()
+
+
+# --- behind the optimizer -----------------------------------------------------------------------
+
+
+@pytest.mark.req("N-016", "N-017", "N-029", "N-039", "N-144")
+def test_an_optimized_product_is_written_in_nz_order():
+    source = kernel(
+        f"a: {tensor((64, 64), 'FP32', '')}, w: {tensor((64, 32), 'FP32', '')}, o: {out((64, 32))}",
+        "acc = pl.tensor.matmul(a, w, out_dtype=pl.FP32)",
+        "o1 = pl.tensor.assemble(o, acc, [0, 0])",
+        "return o1",
+        returns=tensor((64, 32), "FP32"),
+    )
+    lowered = optimize(source, verify=False).program
+    result = blocked(lowered)
+    verify_program(result, stage="tile")
+    check_actual_stores(result, A2A3)
+    (store,) = calls(result, "tile.store")
+    assert operands(store, 1, 3) == [[0, 0, 0, 0, 0], [1, 4, 4, 16, 8]]
+    a, w = data((64, 64), "FP32"), data((64, 32), "FP32", 1)
+    assert compare(source, result, {"a": a, "w": w}).equal
+    packed = run(result, {"a": a, "w": w}).params["o"]
+    assert np.array_equal(unpack(packed, (64, 32)), a @ w)
