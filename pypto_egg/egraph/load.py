@@ -7,23 +7,22 @@ has an effect or steers control flow goes into the skeleton. What rules need to 
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from pypto_egg.analysis.cache_policy import cache_policies, policy_of
 from pypto_egg.analysis.effects import Effects, analyse_effects
 from pypto_egg.analysis.provenance import RootKind
-from pypto_egg.analysis.regions import Region, RegionKind, trip_count
+from pypto_egg.analysis.regions import Region
 from pypto_egg.egraph.bulk import Action, Term, equal, fact, node
 from pypto_egg.egraph.direct import DirectOutput, direct_outputs
 from pypto_egg.egraph.facts import Facts
 from pypto_egg.egraph.gm import (
     changes_layout,
-    in_bounds,
     reordered_views,
     view_window,
     whole_window,
 )
+from pypto_egg.egraph.seeds import seeds_of
 from pypto_egg.egraph.skeleton import (
     Branch,
     CarryKind,
@@ -33,7 +32,6 @@ from pypto_egg.egraph.skeleton import (
     Item,
     Keep,
     Loop,
-    Pin,
     ScalarRead,
     ScopeBlock,
     Skeleton,
@@ -47,14 +45,12 @@ from pypto_egg.egraph.terms import (
     unsupported,
 )
 from pypto_egg.egraph.values import Keys, Local, Window, deepest, static_extents
+from pypto_egg.egraph.windows import Windows, barrier_of
 from pypto_egg.errors import LoweringError
 from pypto_egg.ir.dtype import BOOL, DType
-from pypto_egg.ir.enums import CachePolicy
 from pypto_egg.ir.expr import (
     BinOp,
     Call,
-    ConstFloat,
-    ConstInt,
     Expr,
     TupleExpr,
     Var,
@@ -62,18 +58,15 @@ from pypto_egg.ir.expr import (
     dims_of,
     tuple_of,
 )
-from pypto_egg.ir.fold import const_value, dim_add, provably_equal, same_dims
+from pypto_egg.ir.fold import const_value, dim_add, same_dims
 from pypto_egg.ir.program import Function, Program
 from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Return, Scope, Stmt, While, Yield
 from pypto_egg.ir.types import TensorType
-from pypto_egg.ir.visit import expressions_of, free_vars, walk
+from pypto_egg.ir.visit import free_vars
 from pypto_egg.ops.registry import lookup
 
 Value = Local | Window
 VIEWS = ("slice", "reshape", "view", "set_validshape", "reinterpret_view")
-FRACTAL_ROWS = 16
-_BARRIERS = (RegionKind.THEN, RegionKind.ELSE, RegionKind.WHILE, RegionKind.FUNCTION)
-_PRODUCTS = {"matmul", "matmul_acc"}
 
 
 @dataclass
@@ -111,43 +104,26 @@ class Loader:
     keys: Keys = field(default_factory=Keys)
     roots: list[int] = field(default_factory=list)
     values: dict[Var, Value] = field(default_factory=dict)
-    _windows: dict[str, tuple[Window, Local, set[str]]] = field(default_factory=dict)
-    _pins: list[Item] = field(default_factory=list)
     _direct: dict[Var, DirectOutput] = field(default_factory=dict)
     _in_memory: set[Var] = field(default_factory=set)
     _reordered: frozenset[Var] = frozenset()
-    _policies: dict[Var, CachePolicy] = field(default_factory=dict)
-    _loop_seeds: frozenset[Var] = frozenset()
-    _uses: Counter[Expr] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.facts = Facts(self.keys)
+        self._policies = cache_policies(self.function)
+        self._windows = Windows(self.effects, self.facts, self._policies, self.hoist)
+        self._seeds = seeds_of(self.function, self.effects)
 
     def load(self) -> Loaded:
         for param in self.function.params:
             if isinstance(param.var.type, TensorType):
                 self.values[param.var] = whole_window(param.var, param.var.type)
-        self._policies = cache_policies(self.function)
-        for stmt in walk(self.function.body):
-            self._uses.update(var for expr in expressions_of(stmt) for var in free_vars(expr))
-        self._loop_seeds = frozenset(
-            init
-            for stmt in walk(self.function.body)
-            if isinstance(stmt, For | While)
-            for init in stmt.inits
-            if isinstance(init, Var)
-        )
         self._reordered = reordered_views(self.function)
         for direct in direct_outputs(self.function):
             self._direct[direct.carried[1]] = direct
             self._in_memory.update((direct.seed, *direct.carried))
         items = self._block(self.function.body, self.effects.regions.root)
-        shared = []
-        for window, local, consumers in self._windows.values():
-            if self.duplicate or consumers <= _PRODUCTS:
-                self.facts.add(fact("boxable", local.term))
-            elif consumers & _PRODUCTS:
-                shared.append(window)
+        shared = self._windows.settle(self.duplicate)
         regions = self.effects.regions
         around = {r.id: r.parent.id for r in regions.regions if r.parent is not None}
         self.facts.regions(regions)
@@ -161,8 +137,8 @@ class Loader:
         items: list[Item] = []
         for stmt in block:
             made = self._statement(stmt, region)
-            items.extend(self._pins)
-            self._pins.clear()
+            items.extend(self._windows.pins)
+            self._windows.pins.clear()
             items.extend(made)
         return tuple(items)
 
@@ -267,7 +243,7 @@ class Loader:
         self.facts.add(fact("computed", term))
         if family_of(call) in ("create", "full"):
             self.facts.offer_vec_extents(local)
-            if var not in self._loop_seeds:
+            if var not in self._seeds.variables:
                 rows = self.keys.index(static_extents(local.type)[0])
                 self.facts.add(equal(node("seed_rows", term), rows))
 
@@ -364,8 +340,10 @@ class Loader:
         self._refuse_written_yield(yielded, stmt, arg)
         value = self._carried_value(yielded, stmt, arg)
         self.facts.add(fact("carry", inner.id, position, region.id, init.term, value.term))
-        self._narrow_seed(stmt, position, init, yielded)
-        if self._starts_at_zero(stmt, position, yielded):
+        rows = self._seeds.rows(stmt, position, init.type, yielded)
+        if rows is not None:
+            self.facts.add(equal(node("seed_rows", init.term), self.keys.index(rows)))
+        if self._seeds.starts_at_zero(stmt, position, yielded):
             assert isinstance(stmt, For)
             assert isinstance(arg.type, TensorType)
             key = len(self.keys.created) + 1
@@ -394,60 +372,6 @@ class Loader:
                 hint="cast or slice the yielded value to the type of the initial one",
             )
         return local
-
-    def _narrow_seed(self, stmt: For | While, position: int, init: Local, yielded: Expr) -> None:
-        """Say with how many valid rows a created accumulator starts (C-270, C-272).
-
-        `mad` writes with the pitch of the valid rows, so a full-box seed of a narrower product
-        would be read with another one. A single fractal has one pitch only (C-275), and rows that
-        are computed in the loop cannot be named before it (C-276): these stay as they are.
-        """
-        seed = self._definition(stmt.inits[position])
-        if not (isinstance(seed, Call) and seed.op in ("tensor.create", "tensor.full")):
-            return
-        rows = static_extents(init.type)[0]
-        narrow = self._product_rows(yielded)
-        shared = self._uses[stmt.inits[position]] > 1
-        if narrow is not None and isinstance(rows, int) and rows > FRACTAL_ROWS and not shared:
-            inside = self.effects.regions.opened_by(stmt)[0]
-            used = free_vars(narrow) if isinstance(narrow, Expr) else ()
-            regions = [self.effects.regions.region_of_var(var) for var in used]
-            if not any(self.effects.regions.is_ancestor(inside, r) for r in regions):
-                rows = narrow
-        self.facts.add(equal(node("seed_rows", init.term), self.keys.index(rows)))
-
-    def _product_rows(self, yielded: Expr) -> int | Expr | None:
-        """The valid rows of the left operand of the product that is yielded, if they are fewer
-        than all."""
-        call = self._definition(yielded)
-        if not (isinstance(call, Call) and call.op == "tensor.matmul_acc"):
-            return None
-        left = call.args[1].type
-        assert isinstance(left, TensorType)
-        axis = -1 if call.kwarg("a_trans") else -2
-        valid = left.valid_shape[axis]
-        return None if provably_equal(valid, left.shape[axis]) else valid
-
-    def _starts_at_zero(self, stmt: For | While, position: int, yielded: Expr) -> bool:
-        """Whether the carry is a zeroed accumulator that the body only accumulates into."""
-        if not isinstance(stmt, For) or not (trip_count(stmt) or 0) > 0:
-            return False
-        arg, seed = stmt.iter_args[position], self._definition(stmt.inits[position])
-        if not (isinstance(seed, Call) and seed.op == "tensor.full" and _is_zero(seed.args[1])):
-            return False
-        accumulated = self._definition(yielded)
-        if not (isinstance(accumulated, Call) and accumulated.op == "tensor.matmul_acc"):
-            return False
-        uses = sum(free_vars(e).count(arg) for s in walk(stmt.body) for e in expressions_of(s))
-        return uses == 1 and accumulated.args[0] is arg
-
-    def _definition(self, expr: Expr) -> Expr:
-        if not isinstance(expr, Var):
-            return expr
-        for stmt in self.effects.regions.statements:
-            if isinstance(stmt, Assign) and stmt.var is expr:
-                return stmt.value
-        return expr
 
     def _branch(self, stmt: If, region: Region) -> Branch:
         arms = self.effects.regions.opened_by(stmt)
@@ -547,65 +471,9 @@ class Loader:
 
     def _local(self, value: Value, stmt: Stmt, name: str, consumer: str) -> Local:
         """The value as a term; a window becomes the content of the memory that it is."""
-        local = value if isinstance(value, Local) else self._loaded(value, stmt, name)
-        if local.window is not None:
-            self._windows[local.window][2].add(consumer)
+        local = value if isinstance(value, Local) else self._windows.load(value, stmt, name)
+        self._windows.used_by(local, consumer)
         return local
-
-    def _loaded(self, window: Window, stmt: Stmt, name: str) -> Local:
-        if not window.exact:
-            raise LoweringError(
-                f"tensor '{window.handle.name}' has layout {_layout(window)}, which is not loaded",
-                span=stmt.span,
-                hint="pass it as a row-major (ND) tensor",
-            )
-        read_only = self.effects.is_read_only(window.handle)
-        point = 0 if read_only else self.effects.regions.position_of(stmt) + 1
-        key = self._window_key(window, point)
-        home = self._window_home(window, stmt)
-        if key in self._windows:
-            known = self._windows[key][1]
-            self.facts.add(fact("at", known.term, home.id))
-            return replace(known, home=home)
-        local = Local(self.facts.bind(node("tensor.gm", key, point)), window.type, home, key)
-        check_holdable(window.type, name, stmt.span)
-        self._windows[key] = (window, local, set())
-        self.facts.describe(local, name)
-        self.facts.offer_vec_extents(local)
-        key_of_handle = self.keys.handle(window.handle)
-        policy = policy_of(window.handle, self._policies, self.effects.provenance)
-        if policy is not None:
-            self.keys.cache[key_of_handle] = policy
-        handle = node("gm.handle", key_of_handle)
-        self.facts.add(fact("located", local.term, handle, self.keys.indices(window.offsets)))
-        self.facts.add(
-            fact("floating", local.term) if read_only else fact("pinned", local.term, point)
-        )
-        if not read_only:
-            self._pins.append(Pin(point))
-        if len(window.offsets) == 2:
-            self.facts.add(fact("transposable", handle))
-        return local
-
-    def _window_key(self, window: Window, point: int) -> str:
-        parts = [self.keys.handle(window.handle), str(point)]
-        for dims in (window.offsets, window.type.shape, window.type.valid_shape):
-            parts.append(",".join(self.keys.text(dim) for dim in dims))
-        return "|".join(parts)
-
-    def _window_home(self, window: Window, stmt: Stmt) -> Region:
-        """The outermost region in which a load of the window is right and safe."""
-        regions = self.effects.regions
-        here = regions.region_of(stmt)
-        if not self.effects.is_read_only(window.handle):
-            return here
-        used = [window.handle]
-        for dim in (*window.offsets, *window.type.shape, *window.type.valid_shape):
-            used.extend(free_vars(dim) if isinstance(dim, Expr) else ())
-        home = deepest(*(regions.region_of_var(var) for var in used))
-        if any(isinstance(o, Expr) for o in window.offsets) and not self.hoist:
-            return here
-        return home if in_bounds(window) else deepest(home, self._barrier(here))
 
     def _home(self, region: Region, operands: list[Region], call: Call) -> Region:
         if not self.hoist or not operands:
@@ -613,14 +481,7 @@ class Loader:
         regions = self.effects.regions
         scalars = [regions.region_of_var(v) for arg in call.args for v in free_vars(arg)
                    if not isinstance(v.type, TensorType)]  # fmt: skip
-        return deepest(self._barrier(region), *operands, *scalars)
-
-    def _barrier(self, region: Region) -> Region:
-        """The innermost region around which code does not run unless this region does."""
-        while region.kind not in _BARRIERS:
-            assert region.parent is not None
-            region = region.parent
-        return region
+        return deepest(barrier_of(region), *operands, *scalars)
 
     def _refuse_local_writes(self, stmt: Stmt, value: Expr) -> None:
         if not isinstance(value, Call) or value.op != "tensor.write":
@@ -653,15 +514,5 @@ def _yielded(block: Block) -> tuple[Expr, ...]:
     return last.values if isinstance(last, Yield) else ()
 
 
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, ConstInt | ConstFloat) and expr.value == 0
-
-
 def _label(value: Expr) -> str:
     return value.name if isinstance(value, Var) else "a value"
-
-
-def _layout(window: Window) -> str:
-    handle_type = window.handle.type
-    assert isinstance(handle_type, TensorType)
-    return "distributed" if handle_type.distributed else handle_type.layout.name

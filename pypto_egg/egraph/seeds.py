@@ -1,0 +1,103 @@
+"""What loops start their accumulators with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from pypto_egg.analysis.effects import Effects
+from pypto_egg.analysis.regions import trip_count
+from pypto_egg.egraph.values import static_extents
+from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var
+from pypto_egg.ir.fold import provably_equal
+from pypto_egg.ir.program import Function
+from pypto_egg.ir.stmt import Assign, For, While
+from pypto_egg.ir.types import TensorType
+from pypto_egg.ir.visit import expressions_of, free_vars, walk
+
+FRACTAL_ROWS = 16
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """The initial values of a function's loops; `seeds_of` makes it.
+
+    Args:
+        variables: variables that some loop starts with.
+        uses: how often each variable is read.
+    """
+
+    effects: Effects
+    variables: frozenset[Expr]
+    uses: Counter[Expr]
+
+    def rows(
+        self, stmt: For | While, position: int, init: TensorType, yielded: Expr
+    ) -> int | Expr | None:
+        """With how many valid rows a created accumulator starts (C-270, C-272); None: others.
+
+        `mad` writes with the pitch of the valid rows, so a full-box seed of a narrower product
+        would be read with another one. A single fractal has one pitch only (C-275), and rows that
+        are computed in the loop cannot be named before it (C-276): these stay as they are.
+        """
+        seed = self._definition(stmt.inits[position])
+        if not (isinstance(seed, Call) and seed.op in ("tensor.create", "tensor.full")):
+            return None
+        rows = static_extents(init)[0]
+        narrow = self._product_rows(yielded)
+        shared = self.uses[stmt.inits[position]] > 1
+        if narrow is not None and isinstance(rows, int) and rows > FRACTAL_ROWS and not shared:
+            inside = self.effects.regions.opened_by(stmt)[0]
+            used = free_vars(narrow) if isinstance(narrow, Expr) else ()
+            regions = [self.effects.regions.region_of_var(var) for var in used]
+            if not any(self.effects.regions.is_ancestor(inside, r) for r in regions):
+                rows = narrow
+        return rows
+
+    def _product_rows(self, yielded: Expr) -> int | Expr | None:
+        """The valid rows of the left operand of the product that is yielded, if they are fewer
+        than all."""
+        call = self._definition(yielded)
+        if not (isinstance(call, Call) and call.op == "tensor.matmul_acc"):
+            return None
+        left = call.args[1].type
+        assert isinstance(left, TensorType)
+        axis = -1 if call.kwarg("a_trans") else -2
+        valid = left.valid_shape[axis]
+        return None if provably_equal(valid, left.shape[axis]) else valid
+
+    def starts_at_zero(self, stmt: For | While, position: int, yielded: Expr) -> bool:
+        """Whether the carry is a zeroed accumulator that the body only accumulates into."""
+        if not isinstance(stmt, For) or not (trip_count(stmt) or 0) > 0:
+            return False
+        arg, seed = stmt.iter_args[position], self._definition(stmt.inits[position])
+        if not (isinstance(seed, Call) and seed.op == "tensor.full" and _is_zero(seed.args[1])):
+            return False
+        accumulated = self._definition(yielded)
+        if not (isinstance(accumulated, Call) and accumulated.op == "tensor.matmul_acc"):
+            return False
+        uses = sum(free_vars(e).count(arg) for s in walk(stmt.body) for e in expressions_of(s))
+        return uses == 1 and accumulated.args[0] is arg
+
+    def _definition(self, expr: Expr) -> Expr:
+        if not isinstance(expr, Var):
+            return expr
+        for stmt in self.effects.regions.statements:
+            if isinstance(stmt, Assign) and stmt.var is expr:
+                return stmt.value
+        return expr
+
+
+def seeds_of(function: Function, effects: Effects) -> Seeds:
+    """The loops' initial values."""
+    uses: Counter[Expr] = Counter()
+    inits: set[Expr] = set()
+    for stmt in walk(function.body):
+        uses.update(var for expr in expressions_of(stmt) for var in free_vars(expr))
+        if isinstance(stmt, For | While):
+            inits.update(init for init in stmt.inits if isinstance(init, Var))
+    return Seeds(effects, frozenset(inits), uses)
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, ConstInt | ConstFloat) and expr.value == 0

@@ -1,0 +1,143 @@
+"""Windows of tensors in global memory as loaded values.
+
+A load of a tensor that the function only reads floats: it may happen anywhere where its offsets
+are known, and equal windows are one value. A load of a tensor that is written is pinned to its
+statement, and equal windows at other statements are other values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pypto_egg.analysis.cache_policy import policy_of
+from pypto_egg.analysis.effects import Effects
+from pypto_egg.analysis.regions import Region, RegionKind
+from pypto_egg.egraph.bulk import fact, node
+from pypto_egg.egraph.facts import Facts
+from pypto_egg.egraph.gm import in_bounds
+from pypto_egg.egraph.skeleton import Item, Pin
+from pypto_egg.egraph.terms import check_holdable
+from pypto_egg.egraph.values import Local, Window, deepest
+from pypto_egg.errors import LoweringError
+from pypto_egg.ir.enums import CachePolicy
+from pypto_egg.ir.expr import Expr, Var
+from pypto_egg.ir.stmt import Stmt
+from pypto_egg.ir.types import TensorType
+from pypto_egg.ir.visit import free_vars
+
+_BARRIERS = (RegionKind.THEN, RegionKind.ELSE, RegionKind.WHILE, RegionKind.FUNCTION)
+_PRODUCTS = {"matmul", "matmul_acc"}
+
+
+@dataclass
+class Windows:
+    """The loads of one function.
+
+    Args:
+        hoist: whether a read-only load may leave the loop in which it is written.
+        pins: loads that the statement being loaded must come after; the caller takes them.
+    """
+
+    effects: Effects
+    facts: Facts
+    policies: Mapping[Var, CachePolicy]
+    hoist: bool
+    pins: list[Item] = field(default_factory=list)
+    _known: dict[str, tuple[Window, Local, set[str]]] = field(default_factory=dict)
+
+    def used_by(self, local: Local, consumer: str) -> None:
+        """Notes the family of an op that reads the value, if it is a loaded one."""
+        if local.window is not None:
+            self._known[local.window][2].add(consumer)
+
+    def settle(self, duplicate: bool) -> list[Window]:
+        """States which windows may be padded as a product's operand.
+
+        Args:
+            duplicate: whether a window with a cube and a vector consumer may be loaded twice.
+
+        Returns:
+            Windows with both kinds of consumer that may be loaded only once (C-144).
+        """
+        shared = []
+        for window, local, consumers in self._known.values():
+            if duplicate or consumers <= _PRODUCTS:
+                self.facts.add(fact("boxable", local.term))
+            elif consumers & _PRODUCTS:
+                shared.append(window)
+        return shared
+
+    def load(self, window: Window, stmt: Stmt, name: str) -> Local:
+        """The content of the window as a value.
+
+        Raises:
+            LoweringError: its memory is laid out in a way that no load reads.
+        """
+        if not window.exact:
+            raise LoweringError(
+                f"tensor '{window.handle.name}' has layout {_layout(window)}, which is not loaded",
+                span=stmt.span,
+                hint="pass it as a row-major (ND) tensor",
+            )
+        read_only = self.effects.is_read_only(window.handle)
+        point = 0 if read_only else self.effects.regions.position_of(stmt) + 1
+        key = self._key(window, point)
+        home = self._home(window, stmt)
+        if key in self._known:
+            known = self._known[key][1]
+            self.facts.add(fact("at", known.term, home.id))
+            return replace(known, home=home)
+        local = Local(self.facts.bind(node("tensor.gm", key, point)), window.type, home, key)
+        check_holdable(window.type, name, stmt.span)
+        self._known[key] = (window, local, set())
+        self.facts.describe(local, name)
+        self.facts.offer_vec_extents(local)
+        key_of_handle = self.facts.keys.handle(window.handle)
+        policy = policy_of(window.handle, self.policies, self.effects.provenance)
+        if policy is not None:
+            self.facts.keys.cache[key_of_handle] = policy
+        handle = node("gm.handle", key_of_handle)
+        self.facts.add(fact("located", local.term, handle, self.facts.keys.indices(window.offsets)))
+        self.facts.add(
+            fact("floating", local.term) if read_only else fact("pinned", local.term, point)
+        )
+        if not read_only:
+            self.pins.append(Pin(point))
+        if len(window.offsets) == 2:
+            self.facts.add(fact("transposable", handle))
+        return local
+
+    def _key(self, window: Window, point: int) -> str:
+        parts = [self.facts.keys.handle(window.handle), str(point)]
+        for dims in (window.offsets, window.type.shape, window.type.valid_shape):
+            parts.append(",".join(self.facts.keys.text(dim) for dim in dims))
+        return "|".join(parts)
+
+    def _home(self, window: Window, stmt: Stmt) -> Region:
+        """The outermost region in which a load of the window is right and safe."""
+        regions = self.effects.regions
+        here = regions.region_of(stmt)
+        if not self.effects.is_read_only(window.handle):
+            return here
+        used = [window.handle]
+        for dim in (*window.offsets, *window.type.shape, *window.type.valid_shape):
+            used.extend(free_vars(dim) if isinstance(dim, Expr) else ())
+        home = deepest(*(regions.region_of_var(var) for var in used))
+        if any(isinstance(o, Expr) for o in window.offsets) and not self.hoist:
+            return here
+        return home if in_bounds(window) else deepest(home, barrier_of(here))
+
+
+def barrier_of(region: Region) -> Region:
+    """The innermost region around which code does not run unless this region does."""
+    while region.kind not in _BARRIERS:
+        assert region.parent is not None
+        region = region.parent
+    return region
+
+
+def _layout(window: Window) -> str:
+    handle_type = window.handle.type
+    assert isinstance(handle_type, TensorType)
+    return "distributed" if handle_type.distributed else handle_type.layout.name
