@@ -20,6 +20,7 @@ class Property(Enum):
     INCORE_TILE_OPS = "IncoreTileOps"
     BOX_SHAPE = "BoxShape"
     ACC_COMPACT_VALID = "AccCompactValid"
+    AIV_SPLIT_VALID = "AivSplitValid"
 
 
 @dataclass(frozen=True, slots=True)

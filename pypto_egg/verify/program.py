@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pypto_egg.errors import OptionError, VerifyError
 from pypto_egg.ir.program import Function, Program
+from pypto_egg.verify.aiv_split import check_aiv_split
 from pypto_egg.verify.boxes import check_boxes
 from pypto_egg.verify.compact import check_acc_compact
 from pypto_egg.verify.finding import Finding
@@ -22,7 +23,7 @@ def verify_program(program: Program, *, stage: str = "tensor") -> None:
 
     Before lowering ("tensor") these are SSAForm, UseBeforeDef, SplitIncoreOrch,
     NormalizedStmtStructure and TypeCheck (C-004 to C-006, C-009); after it ("tile") also
-    IncoreTileOps, BoxShape and AccCompactValid (C-010, C-013, C-126, C-153).
+    IncoreTileOps, BoxShape, AccCompactValid and AivSplitValid (C-010 to C-013, C-126, C-153).
 
     Raises:
         VerifyError: the first finding; its message starts with the property's name.
@@ -61,3 +62,4 @@ def _check(function: Function, program: Program, stage: str) -> Iterator[Finding
         yield from check_incore_tiles(function)
         yield from check_boxes(function)
         yield from check_acc_compact(function)
+        yield from check_aiv_split(function)

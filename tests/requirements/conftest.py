@@ -1,0 +1,6 @@
+"""Makes `kernels`, the builders of programs in tests/lowering, importable here."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "lowering"))
