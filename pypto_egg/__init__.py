@@ -10,11 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pypto_egg.calibration import Calibration as Calibration
+    from pypto_egg.calibration import calibrate as calibrate
     from pypto_egg.errors import PyptoEggError as PyptoEggError
     from pypto_egg.extract.cost import CostModel as CostModel
     from pypto_egg.extract.cost import CostVector as CostVector
     from pypto_egg.extract.cost import OpInstance as OpInstance
     from pypto_egg.extract.cost import register_cost_model as register_cost_model
+    from pypto_egg.extract.cost.simulate import simulate as simulate
+    from pypto_egg.extract.cost.timeline import Timeline as Timeline
     from pypto_egg.interp import compare as compare
     from pypto_egg.interp import random_inputs as random_inputs
     from pypto_egg.interp import run as run
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from pypto_egg.rulesets.ruleset import RuleSet as RuleSet
     from pypto_egg.rulesets.ruleset import when as when
     from pypto_egg.target import Target as Target
+    from pypto_egg.target import load_overrides as load_overrides
     from pypto_egg.target import load_target as load_target
     from pypto_egg.text import parse as parse
     from pypto_egg.text import parse_file as parse_file
@@ -31,11 +36,15 @@ if TYPE_CHECKING:
     from pypto_egg.verify import verify_program as verify_program
 
 _HOME = {
+    "Calibration": "pypto_egg.calibration",
+    "calibrate": "pypto_egg.calibration",
     "PyptoEggError": "pypto_egg.errors",
     "CostModel": "pypto_egg.extract.cost",
     "CostVector": "pypto_egg.extract.cost",
     "OpInstance": "pypto_egg.extract.cost",
     "register_cost_model": "pypto_egg.extract.cost",
+    "simulate": "pypto_egg.extract.cost.simulate",
+    "Timeline": "pypto_egg.extract.cost.timeline",
     "compare": "pypto_egg.interp",
     "random_inputs": "pypto_egg.interp",
     "run": "pypto_egg.interp",
@@ -45,6 +54,7 @@ _HOME = {
     "RuleSet": "pypto_egg.rulesets.ruleset",
     "when": "pypto_egg.rulesets.ruleset",
     "Target": "pypto_egg.target",
+    "load_overrides": "pypto_egg.target",
     "load_target": "pypto_egg.target",
     "parse": "pypto_egg.text",
     "parse_file": "pypto_egg.text",

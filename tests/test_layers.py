@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "verify": {"analysis", "ops", "ir", "errors", "source"},
     "egraph": {"analysis", "verify", "target", "text", "ops", "ir", "errors", "source"},
     "rulesets": {"egraph", "analysis", "target", "ops", "ir", "errors", "source"},
-    "extract": {"egraph.snapshot", "target", "ir", "errors", "source"},
+    "extract": {"egraph.snapshot", "target", "analysis", "ops", "ir", "errors", "source"},
     "emit": {"extract.result", "egraph", "analysis", "ops", "ir", "errors", "source"},
     "interp": {"ops", "ir", "errors", "source"},
     "nz": {"target", "ops", "ir", "errors", "source"},
@@ -123,6 +123,7 @@ def test_extraction_sees_the_snapshot_and_no_more_of_the_egraph() -> None:
 def test_every_package_has_a_place_in_the_direction() -> None:
     faces = {"__init__", "__main__", "cli", "report", "bench"}
     faces |= {"pipeline", "lowering", "lower_function", "price", "diagnose", "account"}
+    faces |= {"calibration"}
     unplaced = {package_of(path) for path in sources()} - set(ALLOWED) - faces
     assert unplaced == set()
 

@@ -5,7 +5,8 @@ Where a number comes from is said beside it in ascend.toml, a2a3.toml and a5.tom
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pypto_egg.ir.enums import PipeType, TileLayout
 
@@ -117,7 +118,7 @@ class L0Constants:
     drain_row_cycles: float
     drain_odd_cycles: float
     drain_fractal_bytes: int
-    issue_cycles: int
+    issue_cycles: float
     k_fractal_bytes: int
     fp32_passes: int
     step: int
@@ -141,3 +142,53 @@ class VectorLaw:
 class Scalar:
     instruction_cycles: float
     gm_access_cycles: float
+
+
+@dataclass(frozen=True, slots=True)
+class TransferLaw:
+    """(latency) + bytes / rate: what replaces a flat rate of [path] in one set of constants."""
+
+    bytes_per_cycle: float
+    latency_cycles: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FlatLaw:
+    """pto-isa's durations of instructions, each intrinsic cut to whole cycles.
+
+    Args:
+        issue_cycles: added to each TMATMUL.
+        setup_cycles: an intrinsic that only configures.
+        binding_cycles: before the first instruction, for each buffer that is bound.
+        elem_bytes: what an element counts in moves to L0A, transposing moves and drains.
+        paths: (source, goal) -> law, where it is not the flat rate.
+    """
+
+    issue_cycles: float
+    setup_cycles: float
+    binding_cycles: float
+    elem_bytes: int
+    paths: Mapping[tuple[str, str], TransferLaw] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLaw:
+    """Constants fitted to whole kernels on a device, beside those of [l0], [gm] and [path].
+
+    Args:
+        launch_cycles: before the first instruction of a kernel.
+        issue_cycles: added to each TMATMUL.
+        l0_rate_scale: the rates L1 -> L0A and L1 -> L0B, as a share of their flat rates.
+        drain_bytes_per_cycle: in PyPTO's law of a drain.
+        load_bytes_per_cycle: GM -> L1, what L2 holds.
+        miss_bytes_per_cycle: GM -> L1, what L2 does not hold.
+        l2_bytes: what L2 holds; 0: everything.
+    """
+
+    launch_cycles: float
+    issue_cycles: float
+    l0_rate_scale: float
+    drain_bytes_per_cycle: float
+    load_bytes_per_cycle: float
+    miss_bytes_per_cycle: float
+    l2_bytes: float

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path as FilePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -16,6 +17,8 @@ from pypto_egg.ir.enums import Mem, PipeType
 from pypto_egg.target.facts import (
     Clock,
     Cores,
+    DeviceLaw,
+    FlatLaw,
     Fractal,
     GlobalMemory,
     Hop,
@@ -25,6 +28,7 @@ from pypto_egg.target.facts import (
     Path,
     Scalar,
     SpaceLayout,
+    TransferLaw,
     VectorLaw,
 )
 from pypto_egg.target.tables import VectorTable, load_vector_table
@@ -39,7 +43,7 @@ _TARGETS = ("a2a3", "a5")
 # Numbers that mean something when they are 0: absent, free, or not stated.
 _MAY_BE_ZERO = (
     "_cycles", "head", "slope", "tail", "gib_per_s",
-    "usable_bytes", "physical_bytes", "burst_overhead_bytes",
+    "usable_bytes", "physical_bytes", "burst_overhead_bytes", "l2_bytes",
 )  # fmt: skip
 
 
@@ -74,6 +78,8 @@ class Target:
     copy_block_cycles: float = field(compare=False, repr=False)
     transpose_repeat_cycles: float = field(compare=False, repr=False)
     scalar: Scalar = field(compare=False, repr=False)
+    flat_laws: Mapping[str, FlatLaw] = field(compare=False, repr=False)
+    device_law: DeviceLaw = field(compare=False, repr=False)
 
     def with_(self, **overrides: float) -> Target:
         """A what-if copy: `target.with_(**{"memory.Acc.usable_bytes": 65536})`.
@@ -153,6 +159,26 @@ class Target:
         return self.fractal.c0_bytes * 8 // dtype.bits
 
 
+def load_overrides(path: str | FilePath) -> dict[str, float]:
+    """Numbers to give to `Target.with_`, from a TOML file of the same form as the target files.
+
+    `load_target("a2a3").with_(**load_overrides("fitted.toml"))` is the target with these numbers.
+
+    Raises:
+        OptionError: the file cannot be read, is no TOML, or holds something other than numbers.
+    """
+    try:
+        table = tomllib.loads(FilePath(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise OptionError(f"cannot read overrides from {path}: {error}") from error
+    strange = sorted(set(_dotted(table, "")) - {key for key, _ in _leaves(table, "")})
+    if strange:
+        raise OptionError(
+            f"{path}: '{strange[0]}' is not a number", hint="overrides are numbers in sections"
+        )
+    return dict(_leaves(table, ""))
+
+
 def target_names() -> tuple[str, ...]:
     """The names `load_target` knows, without aliases."""
     return _TARGETS
@@ -208,6 +234,8 @@ def _build(name: str, overrides: tuple[tuple[str, float], ...]) -> Target:
         copy_block_cycles=cast("float", vector["copy_block_cycles"]),
         transpose_repeat_cycles=cast("float", vector["transpose_repeat_cycles"]),
         scalar=_record(Scalar, _section(table, "scalar")),
+        flat_laws=_flat_laws(_section(table, "schedule")),
+        device_law=_record(DeviceLaw, _section(_section(table, "schedule"), "device")),
     )
 
 
@@ -257,8 +285,17 @@ def _leaves(table: Table, prefix: str) -> Iterator[tuple[str, float]]:
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _leaves(value, f"{prefix}{key}.")
-        elif isinstance(value, int | float):
+        elif isinstance(value, int | float) and not isinstance(value, bool):
             yield prefix + key, value
+
+
+def _dotted(table: Table, prefix: str) -> Iterator[str]:
+    """The dotted keys of everything that is not a section."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key
 
 
 def _section(table: Table, key: str) -> Table:
@@ -276,6 +313,23 @@ def _record(cls: type[Record], table: Table) -> Record:
 
 def _records(cls: type[Record], table: Table) -> Mapping[str, Record]:
     return MappingProxyType({key: _record(cls, _section(table, key)) for key in table})
+
+
+def _flat_laws(schedule: Table) -> Mapping[str, FlatLaw]:
+    """The sets of constants that have pto-isa's form, by name."""
+    laws: dict[str, FlatLaw] = {}
+    for name in schedule:
+        if name == "device":
+            continue
+        section = dict(_section(schedule, name))
+        paths = {
+            (source, goal): _record(TransferLaw, cast("Table", law))
+            for source, goals in cast("Table", section.pop("path", {})).items()
+            for goal, law in cast("Table", goals).items()
+        }
+        section["paths"] = MappingProxyType(paths)
+        laws[name] = _record(FlatLaw, section)
+    return MappingProxyType(laws)
 
 
 def _hops(table: Table) -> Iterator[tuple[tuple[str, str], Hop]]:
