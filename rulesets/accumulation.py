@@ -9,11 +9,9 @@ from __future__ import annotations
 from egglog import String, Vec, eq, i64, ne, set_, union
 
 from pypto_egg.egraph.language import (
-    Form,
     Gm,
     Index,
     Tensor,
-    acc,
     acc_dtype,
     at,
     batch,
@@ -24,25 +22,20 @@ from pypto_egg.egraph.language import (
     cols,
     computed,
     defined,
-    demand,
     drains,
     dtype,
     element_bytes,
     floating,
     lead,
-    load,
     located,
-    mat,
     matmul,
     matmul_acc,
     operands,
-    realize,
     rows,
-    tile1,
-    tile3,
     valid,
     whole,
 )
+from pypto_egg.egraph.tile_language import Form, acc, demand, load, mat, realize, tile1, tile3
 from pypto_egg.rulesets.matmul import boxed, left_form, right_form
 from pypto_egg.rulesets.patterns import TO_BIAS, becomes
 from pypto_egg.rulesets.ruleset import Body, RuleSet, when

@@ -11,18 +11,15 @@ from pypto_egg.egraph.language import (
     binary,
     col_form,
     cols,
-    demand,
     dtype,
     extents,
     family,
     line,
     lowers_to,
-    realize,
     row_form,
     rows,
-    tile2,
-    vec,
 )
+from pypto_egg.egraph.tile_language import demand, realize, tile2, vec
 from pypto_egg.rulesets.patterns import becomes, round_up
 from pypto_egg.rulesets.ruleset import Body, when
 from pypto_egg.rulesets.vector import EXTENTS, VECTOR

@@ -5,24 +5,26 @@ from __future__ import annotations
 from egglog import String, eq, i64, set_, union
 
 from pypto_egg.egraph.language import (
-    Form,
     Index,
     Tensor,
     acc_dtype,
     arms,
     at,
-    carried,
     carry,
     create,
-    demand,
     extents,
     iter_arg,
-    loop_carry,
     loop_result,
+    phi,
+)
+from pypto_egg.egraph.tile_language import (
+    Form,
+    carried,
+    demand,
+    loop_carry,
     looped,
     merged,
     outer,
-    phi,
     realize,
 )
 from pypto_egg.rulesets.patterns import becomes

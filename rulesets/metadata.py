@@ -14,12 +14,15 @@ from pypto_egg.egraph.language import (
     assemble,
     at,
     cols,
-    demand,
     extents,
-    realize,
     reshape,
     rows,
     set_validshape,
+    window,
+)
+from pypto_egg.egraph.tile_language import (
+    demand,
+    realize,
     tile_assemble,
     tile_copy,
     tile_reshape,
@@ -27,7 +30,6 @@ from pypto_egg.egraph.language import (
     tile_slice,
     vec,
     vec_need,
-    window,
 )
 from pypto_egg.rulesets.patterns import becomes
 from pypto_egg.rulesets.ruleset import Body, RuleSet, when

@@ -7,7 +7,8 @@ from typing import Any
 from egglog import i64, union
 
 from pypto_egg.egraph.attrs import encode
-from pypto_egg.egraph.language import Form, Tensor, Tile, realize
+from pypto_egg.egraph.language import Tensor
+from pypto_egg.egraph.tile_language import Form, Tile, realize
 from pypto_egg.ir.enums import Mem, TileLayout
 
 # Out of a boxed space into Vec, the mover also undoes the boxes: Vec ops want plain rows.

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from egglog import String, eq, i64, set_, union
 
-from pypto_egg.egraph.language import (
-    Tensor,
-    acc,
-    acc_dtype,
-    at,
-    binary,
-    cast,
-    demand,
-    drains,
-    dtype,
-    realize,
-    unary,
-)
+from pypto_egg.egraph.language import Tensor, acc_dtype, at, binary, cast, drains, dtype, unary
+from pypto_egg.egraph.tile_language import acc, demand, realize
 from pypto_egg.rulesets.patterns import becomes
 from pypto_egg.rulesets.ruleset import Body, RuleSet, when
 

@@ -9,18 +9,20 @@ from pypto_egg.egraph.language import (
     Tensor,
     at,
     cols,
-    demand,
     dtype,
     extents,
     family,
     line,
     lowers_to,
-    realize,
     reduce,
     rows,
+    transpose,
+)
+from pypto_egg.egraph.tile_language import (
+    demand,
+    realize,
     tile1,
     tile_set_validshape,
-    transpose,
     vec,
     vec_need,
 )

@@ -13,7 +13,6 @@ from pypto_egg.egraph.language import (
     cast,
     cols,
     create,
-    demand,
     dtype,
     extents,
     family,
@@ -21,9 +20,14 @@ from pypto_egg.egraph.language import (
     lead,
     line,
     lowers_to,
-    realize,
     rows,
     seed_rows,
+    unary,
+    with_scalar,
+)
+from pypto_egg.egraph.tile_language import (
+    demand,
+    realize,
     tile1,
     tile2,
     tile_cast,
@@ -31,10 +35,8 @@ from pypto_egg.egraph.language import (
     tile_full,
     tile_set_validshape,
     tile_with_scalar,
-    unary,
     vec,
     vec_need,
-    with_scalar,
 )
 from pypto_egg.rulesets.patterns import becomes, round_up
 from pypto_egg.rulesets.ruleset import Body, RuleSet, when

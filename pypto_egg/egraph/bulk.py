@@ -1,6 +1,6 @@
 """Terms and actions in egglog's own representation, for loading many of them at once.
 
-The typed functions of `language` cost a good part of a millisecond for each action; a function
+The typed functions of the language cost a good part of a millisecond for each action; a function
 with hundreds of statements loads thousands. What is built here has the same names, those that
 `egg_fn` gives (relations have none and get their module's prefix), and goes to the engine as it
 is. This is the only user of egglog's low-level bindings.
@@ -14,7 +14,7 @@ from typing import Any
 from egglog import EGraph, Ruleset, bindings
 from egglog import run as run_schedule
 
-from pypto_egg.egraph import language
+from pypto_egg.egraph import language, tile_language
 
 RELATION_PREFIX = language.__name__.replace(".", "_") + "_"
 
@@ -90,12 +90,12 @@ class Step:
 
 def declare(egraph: EGraph) -> None:
     """Make every function of the language known to the engine, whether a rule uses it or not."""
-    for name in sorted(vars(language)):
-        function = getattr(language, name)
-        if type(function).__name__ == "RuntimeFunction":
-            egraph._callable_to_egg(function)
+    for module in (language, tile_language):
+        for _, function in sorted(vars(module).items()):
+            if type(function).__name__ == "RuntimeFunction":
+                egraph._callable_to_egg(function)
     for function in (language.Index, language.Index.sym, language.Scalar, language.Gm,
-                     language.Gm.transposed, language.Form, language.Stmt):  # fmt: skip
+                     language.Gm.transposed, tile_language.Form, tile_language.Stmt):  # fmt: skip
         egraph._callable_to_egg(function)
 
 

@@ -1,13 +1,10 @@
-"""The sorts, constructors and facts of the e-graph.
+"""The tensor side of the e-graph: sorts, constructors and facts.
 
-Two kinds of value live here. A `Tensor` is what the user's program computes; a `Tile` is a way
-of holding it on chip. `demand(t, f)` says that somebody wants tensor `t` as a tile of form `f`;
-`realize(t, f)` is the e-class of all tiles that are `t` in form `f`. A lowering rule turns a
-demand for a result into demands for operands and unions the tile op into the realisation.
-
-A `Form` carries physical extents, not boxes: two boxes that round an extent to the same size are
-the same tile, and so the same form. It also carries the region (loop or branch) in which the
-tile exists, so that hoisting is a choice between e-nodes like any other.
+Two kinds of value live in it. A `Tensor` is what the user's program computes; a `Tile`, of
+`tile_language`, is a way of holding it on chip. `demand(t, f)` says that somebody wants tensor `t`
+as a tile of form `f`; `realize(t, f)` is the e-class of all tiles that are `t` in form `f`. A
+lowering rule turns a demand for a result into demands for operands and unions the tile op into
+the realisation.
 
 Every constructor's `egg_fn` is the name under which the snapshot reads it back.
 """
@@ -64,32 +61,8 @@ class Gm(Expr):
         """The DN view: the same bytes read with the two axes exchanged."""
 
 
-class Form(Expr):
-    """Physical properties of a tile; see the module docstring.
-
-    Orders: "nd" row-major, "nz" fractals of the tensor as it is, "zn" fractals of the tensor's
-    transpose, read without moving a byte.
-    """
-
-    @method(egg_fn="form")
-    def __init__(
-        self, space: StringLike, rows: Index, cols: Index, order: StringLike, region: i64Like
-    ) -> None: ...
-
-
 class Tensor(Expr):
     """A value of the tensor program."""
-
-
-class Tile(Expr):
-    """A value of the tile program."""
-
-
-class Stmt(Expr):
-    """A statement of the skeleton that consumes a tile; the roots of extraction."""
-
-    @method(egg_fn="stmt")
-    def __init__(self, key: i64Like) -> None: ...
 
 
 # --- tensors -----------------------------------------------------------------------------------
@@ -106,7 +79,8 @@ def value(number: i64Like) -> Tensor:
 
 
 @function(egg_fn="tensor.unary")
-def unary(op: StringLike, attrs: StringLike, x: Tensor) -> Tensor: ...
+def unary(op: StringLike, attrs: StringLike, x: Tensor) -> Tensor:
+    """An op over one tensor, element by element; `attrs` are its keyword arguments."""
 
 
 @function(egg_fn="tensor.binary")
@@ -115,15 +89,18 @@ def binary(op: StringLike, attrs: StringLike, x: Tensor, y: Tensor) -> Tensor:
 
 
 @function(egg_fn="tensor.with_scalar")
-def with_scalar(op: StringLike, attrs: StringLike, x: Tensor, s: Scalar) -> Tensor: ...
+def with_scalar(op: StringLike, attrs: StringLike, x: Tensor, s: Scalar) -> Tensor:
+    """An op over a tensor and a scalar."""
 
 
 @function(egg_fn="tensor.cast")
-def cast(x: Tensor, dtype: StringLike, mode: StringLike) -> Tensor: ...
+def cast(x: Tensor, dtype: StringLike, mode: StringLike) -> Tensor:
+    """`x` converted to `dtype`, rounded as `mode` says."""
 
 
 @function(egg_fn="tensor.reduce")
-def reduce(op: StringLike, x: Tensor) -> Tensor: ...
+def reduce(op: StringLike, x: Tensor) -> Tensor:
+    """Each row of `x` reduced to one element: [M, 1]."""
 
 
 @function(egg_fn="tensor.transpose")
@@ -137,7 +114,8 @@ def matmul(x: Tensor, y: Tensor, a_trans: i64Like, b_trans: i64Like, dtype: Stri
 
 
 @function(egg_fn="tensor.matmul_acc")
-def matmul_acc(acc: Tensor, x: Tensor, y: Tensor, a_trans: i64Like, b_trans: i64Like) -> Tensor: ...
+def matmul_acc(acc: Tensor, x: Tensor, y: Tensor, a_trans: i64Like, b_trans: i64Like) -> Tensor:
+    """acc + x @ y, with each operand transposed where its flag is 1."""
 
 
 @function(egg_fn="tensor.matmul_acc_from")
@@ -148,15 +126,18 @@ def matmul_acc_from(
 
 
 @function(egg_fn="tensor.slice")
-def window(x: Tensor, offsets: Vec[Index], shape: Vec[Index], valid: Vec[Index]) -> Tensor: ...
+def window(x: Tensor, offsets: Vec[Index], shape: Vec[Index], valid: Vec[Index]) -> Tensor:
+    """The part of `x` at these offsets; `valid` are its valid extents."""
 
 
 @function(egg_fn="tensor.reshape")
-def reshape(x: Tensor, shape: Vec[Index]) -> Tensor: ...
+def reshape(x: Tensor, shape: Vec[Index]) -> Tensor:
+    """The same elements in row-major order under another shape."""
 
 
 @function(egg_fn="tensor.set_validshape")
-def set_validshape(x: Tensor, rows: Index, cols: Index) -> Tensor: ...
+def set_validshape(x: Tensor, rows: Index, cols: Index) -> Tensor:
+    """`x` with these valid extents on its last two axes."""
 
 
 @function(egg_fn="tensor.create")
@@ -165,23 +146,28 @@ def create(key: i64Like) -> Tensor:
 
 
 @function(egg_fn="tensor.full")
-def full(value: Scalar, shape: Vec[Index], dtype: StringLike) -> Tensor: ...
+def full(value: Scalar, shape: Vec[Index], dtype: StringLike) -> Tensor:
+    """A tensor of this shape with `value` in every element."""
 
 
 @function(egg_fn="tensor.assemble")
-def assemble(target: Tensor, source: Tensor, offsets: Vec[Index]) -> Tensor: ...
+def assemble(target: Tensor, source: Tensor, offsets: Vec[Index]) -> Tensor:
+    """`target` with `source` written over it at these offsets."""
 
 
 @function(egg_fn="tensor.iter_arg")
-def iter_arg(loop: i64Like, position: i64Like) -> Tensor: ...
+def iter_arg(loop: i64Like, position: i64Like) -> Tensor:
+    """What the loop carries into an iteration at this position."""
 
 
 @function(egg_fn="tensor.loop_result")
-def loop_result(loop: i64Like, position: i64Like) -> Tensor: ...
+def loop_result(loop: i64Like, position: i64Like) -> Tensor:
+    """What the loop carries out of its last iteration at this position."""
 
 
 @function(egg_fn="tensor.phi")
-def phi(branch: i64Like, position: i64Like) -> Tensor: ...
+def phi(branch: i64Like, position: i64Like) -> Tensor:
+    """What the branch yields at this position."""
 
 
 # --- facts about tensors -----------------------------------------------------------------------
@@ -208,7 +194,8 @@ def valid(t: Tensor) -> Vec[Index]:
 
 
 @function(egg_fn="dtype")
-def dtype(t: Tensor) -> String: ...
+def dtype(t: Tensor) -> String:
+    """The element type, by the DSL's name."""
 
 
 at = relation("at", Tensor, i64)
@@ -271,7 +258,8 @@ def fractal_rows() -> i64:
 
 
 @function(egg_fn="element_bytes")
-def element_bytes(dtype: StringLike) -> i64: ...
+def element_bytes(dtype: StringLike) -> i64:
+    """Bytes of one element."""
 
 
 @function(egg_fn="capacity")
@@ -334,21 +322,7 @@ def around(region: i64Like) -> i64:
 inside = relation("inside", i64, i64)
 """The first region lies strictly inside the second."""
 
-# --- demands and realisations ------------------------------------------------------------------
-
-demand = relation("demand", Tensor, Form)
-
-
-@function(egg_fn="realize", unextractable=True)
-def realize(t: Tensor, f: Form) -> Tile:
-    """The e-class of all tiles that are tensor `t` in form `f`."""
-
-
-vec_need = relation("vec_need", Tensor, Index, Index, i64)
-"""A demand for a Vec tile whose lines are whole 32-byte blocks: rows, cols, region."""
-
-extents = relation("extents", Tensor, Index, Index)
-"""Physical extents that some producer of this tensor offers."""
+# --- facts about products and statements -------------------------------------------------------
 
 
 @function(egg_fn="acc_dtype", merge=lambda old, new: old)
@@ -360,9 +334,8 @@ def acc_dtype(t: Tensor) -> String:
     """
 
 
-mat_need = relation("mat_need", Tensor, Index, Index, String, i64)
-"""A demand for a Mat tile of whole fractals: rows, cols, order, region."""
-
+extents = relation("extents", Tensor, Index, Index)
+"""Physical extents that some producer of this tensor offers."""
 
 product = relation("product", Tensor, Tensor, Tensor, i64, i64)
 """A cube product, its operands and their transpose flags."""
@@ -388,11 +361,13 @@ def seed_rows(t: Tensor) -> Index:
 
 
 @function(egg_fn="m_granularity", merge=lambda old, new: old)
-def m_granularity(t: Tensor) -> i64: ...
+def m_granularity(t: Tensor) -> i64:
+    """The number of rows of which this product's box is a multiple."""
 
 
 @function(egg_fn="n_granularity", merge=lambda old, new: old)
-def n_granularity(t: Tensor) -> i64: ...
+def n_granularity(t: Tensor) -> i64:
+    """The number of columns of which this product's box is a multiple."""
 
 
 store_root = relation("store_root", i64, Tensor, i64, String)
@@ -400,149 +375,3 @@ store_root = relation("store_root", i64, Tensor, i64, String)
 
 read_root = relation("read_root", i64, Tensor, i64)
 """Statement key, a tensor of which one element is read as a scalar, the region."""
-
-
-def vec(rows: Index, cols: Index, region: i64Like) -> Form:
-    """A row-major tile in Vec ([M, 1] is column-major, which is the same bytes)."""
-    return Form("Vec", rows, cols, "nd", region)
-
-
-def mat(rows: Index, cols: Index, order: StringLike, region: i64Like) -> Form:
-    """A boxed tile in Mat; rows and cols are the tensor's own axes, whatever the order."""
-    return Form("Mat", rows, cols, order, region)
-
-
-def acc(rows: i64Like, cols: i64Like, region: i64Like) -> Form:
-    """An accumulator in L0C."""
-    return Form("Acc", Index(rows), Index(cols), "nz", region)
-
-
-# --- tiles -------------------------------------------------------------------------------------
-
-
-@function(egg_fn="load")
-def load(
-    source: Gm,
-    offsets: Vec[Index],
-    shape: Vec[Index],
-    valid: Vec[Index],
-    space: StringLike,
-    region: i64Like,
-    point: i64Like,
-) -> Tile: ...
-
-
-@function(egg_fn="tile.1")
-def tile1(op: StringLike, attrs: StringLike, x: Tile) -> Tile:
-    """A tile op over one tile; `attrs` are its keyword arguments."""
-
-
-@function(egg_fn="tile.2")
-def tile2(op: StringLike, attrs: StringLike, x: Tile, y: Tile) -> Tile: ...
-
-
-@function(egg_fn="tile.3")
-def tile3(op: StringLike, attrs: StringLike, x: Tile, y: Tile, z: Tile) -> Tile: ...
-
-
-@function(egg_fn="tile.with_scalar")
-def tile_with_scalar(op: StringLike, attrs: StringLike, x: Tile, s: Scalar) -> Tile: ...
-
-
-@function(egg_fn="tile.cast")
-def tile_cast(x: Tile, dtype: StringLike, mode: StringLike) -> Tile: ...
-
-
-@function(egg_fn="tile.insert")
-def tile_insert(x: Tile, dtype: StringLike) -> Tile:
-    """An accumulator put into a fresh Mat tile, rounded to `dtype` on the way."""
-
-
-@function(egg_fn="tile.copy")
-def tile_copy(x: Tile, user: Tensor) -> Tile:
-    """A copy of a Vec tile that only the tile of `user` may write into."""
-
-
-@function(egg_fn="tile.slice")
-def tile_slice(x: Tile, shape: Vec[Index], offsets: Vec[Index], valid: Vec[Index]) -> Tile: ...
-
-
-@function(egg_fn="tile.reshape")
-def tile_reshape(x: Tile, shape: Vec[Index]) -> Tile: ...
-
-
-@function(egg_fn="tile.set_validshape")
-def tile_set_validshape(x: Tile, rows: Index, cols: Index) -> Tile: ...
-
-
-@function(egg_fn="tile.create")
-def tile_create(
-    key: i64Like,
-    shape: Vec[Index],
-    rows: Index,
-    cols: Index,
-    dtype: StringLike,
-    space: StringLike,
-    region: i64Like,
-) -> Tile:
-    """A fresh tile of these physical extents with valid rows and cols (last two axes)."""
-
-
-@function(egg_fn="tile.full")
-def tile_full(
-    value: Scalar,
-    shape: Vec[Index],
-    valid: Vec[Index],
-    rows: Index,
-    dtype: StringLike,
-    region: i64Like,
-) -> Tile:
-    """A tile of these physical extents filled with a value; `valid` is the tensor's shape, of
-    which `rows` are valid on the second-last axis."""
-
-
-@function(egg_fn="tile.assemble")
-def tile_assemble(target: Tile, source: Tile, offsets: Vec[Index]) -> Tile: ...
-
-
-@function(egg_fn="tile.accumulate_from")
-def tile_accumulate_from(acc: Tile, x: Tile, y: Tile, first: Scalar) -> Tile:
-    """matmul_acc that overwrites the accumulator where `first` holds (init_cond)."""
-
-
-@function(egg_fn="outer")
-def outer(x: Tile, region: i64Like) -> Tile:
-    """A tile made in an enclosing region, used in this one: no instruction."""
-
-
-@function(egg_fn="carried")
-def carried(loop: i64Like, position: i64Like, form: Form) -> Tile:
-    """The iter_arg of a loop that carries a tile; it requires the loop to carry this form."""
-
-
-@function(egg_fn="looped")
-def looped(loop: i64Like, position: i64Like, form: Form, init: Tile, yielded: Tile) -> Tile:
-    """A loop that carries a tile in this form."""
-
-
-@function(egg_fn="loop_carry", unextractable=True)
-def loop_carry(loop: i64Like, position: i64Like, form: Form) -> Tile:
-    """The e-class of all ways in which a loop can carry a tile in this form."""
-
-
-@function(egg_fn="merged")
-def merged(branch: i64Like, position: i64Like, then: Tile, orelse: Tile) -> Tile:
-    """The result of a branch whose arms yield tiles."""
-
-
-# --- statements --------------------------------------------------------------------------------
-
-
-@function(egg_fn="store")
-def store(key: i64Like, tile: Tile) -> Stmt:
-    """The skeleton's store number `key`, of this tile."""
-
-
-@function(egg_fn="read")
-def read(key: i64Like, tile: Tile) -> Stmt:
-    """The skeleton's scalar read number `key`, from this tile."""
