@@ -11,6 +11,7 @@ from pypto_egg.errors import (
     AlignmentError,
     CapacityError,
     LoweringError,
+    SaturationLimitError,
     UnsupportedDTypeError,
 )
 from pypto_egg.ir.enums import Mem
@@ -38,7 +39,7 @@ def check_feasible(
     if all(root is not None and graph.classes[root].nodes for root in roots):
         return
     if saturation.stop is not StopReason.SATURATED:
-        raise LoweringError(
+        raise SaturationLimitError(
             f"function '{function.name}': saturation stopped at its {saturation.stop.value} after "
             f"{saturation.iterations} iterations, before a lowering was complete",
             span=function.span,
@@ -79,6 +80,9 @@ def _unmade(function: Function, graph: TileGraph) -> LoweringError:
             hint="a padded tile (M and N of a product, columns that are not whole 32-byte blocks) "
             "cannot be reshaped or sliced on chip: store it and read it through memory",
         )
+    for _, op, why in graph.refused:
+        if op == "store":
+            return LoweringError(f"function '{function.name}': {why}", span=function.span)
     return LoweringError(f"function '{function.name}' has no legal lowering", span=function.span)
 
 

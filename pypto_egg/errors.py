@@ -90,6 +90,12 @@ class NzError(LoweringError):
     code = "E410"
 
 
+class SaturationLimitError(LoweringError):
+    """Saturation reached a limit before any lowering was complete."""
+
+    code = "E405"
+
+
 class CapacityError(LoweringError):
     """No choice of lowerings fits an on-chip memory space."""
 

@@ -9,12 +9,14 @@ from typing import Literal
 
 from pypto_egg.analysis.directions import upgraded_directions
 from pypto_egg.analysis.effects import check_store_paths
+from pypto_egg.analysis.window_versions import with_window_versions
 from pypto_egg.egraph.saturate import Limits, RuleGroup
 from pypto_egg.emit.callers import update_callers
 from pypto_egg.errors import (
     InterpretError,
     LoweringError,
     OptionError,
+    SaturationLimitError,
     VerificationError,
     VerifyError,
 )
@@ -27,6 +29,7 @@ from pypto_egg.ir.stmt import Return
 from pypto_egg.ir.visit import walk
 from pypto_egg.lower_function import Options, has_tensor_work, lower_function
 from pypto_egg.lowering import FunctionReport, Lowering
+from pypto_egg.nz import block_nz, check_actual_stores
 from pypto_egg.rulesets.catalogue import ALTERNATIVES, LOWERING, OPT_IN, without
 from pypto_egg.target.target import Target, load_target
 from pypto_egg.text import parse, parse_file
@@ -79,11 +82,16 @@ def optimize(
         target, cost_model, extractor, (*groups, *rules), limits, True, deadline_seconds
     )
     source = _read(program)
-    result = _lower_program(source, chosen)
     baseline, refused = _baseline(source, chosen)
-    if baseline is not None and baseline.cost.total < result.cost.total:
+    try:
+        result = _lower_program(source, chosen)
+    except SaturationLimitError:
+        if baseline is None:
+            raise
+        result = baseline
+    if baseline is not None and baseline.cycles < result.cycles:
         # Saturation stopped early: what the reference finds is still ours to return.
-        result = replace(baseline, baseline=None)
+        result = baseline
     result = replace(result, baseline=baseline, baseline_refused=refused)
     return _verified(result, verify)
 
@@ -145,6 +153,7 @@ def _baseline(source: Program, chosen: Options) -> tuple[Lowering | None, str]:
 
 
 def _lower_program(source: Program, chosen: Options) -> Lowering:
+    source = with_window_versions(source)
     verify_program(source, stage="tensor")
     functions: list[Function] = []
     reports: list[FunctionReport] = []
@@ -163,7 +172,8 @@ def _lower_program(source: Program, chosen: Options) -> Lowering:
         reports.append(report)
         gained[function.name] = emitted.outputs
     lowered = update_callers(source.with_functions(tuple(functions)), gained)
-    lowered = _with_directions(lowered)
+    lowered = block_nz(_with_directions(lowered), chosen.target)
+    check_actual_stores(lowered, chosen.target)
     verify_program(lowered, stage="tile")
     return Lowering(lowered, source, chosen.target.name, chosen.model.name, tuple(reports))
 

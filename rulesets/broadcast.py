@@ -21,11 +21,12 @@ from pypto_egg.egraph.language import (
 )
 from pypto_egg.egraph.tile_language import demand, realize, tile2, vec
 from pypto_egg.rulesets.patterns import becomes, round_up
-from pypto_egg.rulesets.ruleset import Body, when
-from pypto_egg.rulesets.vector import EXTENTS, VECTOR
+from pypto_egg.rulesets.ruleset import Body, RuleSet, when
+
+BROADCAST = RuleSet("broadcast", "Narrow operands of binary ops: expand forms, or expanded first.")
 
 
-@VECTOR.rule
+@BROADCAST.rule
 def column_on_the_right_is_row_expand(
     t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, e: String
 ) -> Body:
@@ -36,7 +37,7 @@ def column_on_the_right_is_row_expand(
     ).then(union(t).with_(binary(e, "", x, y)))  # fmt: skip
 
 
-@VECTOR.rule
+@BROADCAST.rule
 def row_on_the_right_is_col_expand(
     t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, e: String
 ) -> Body:
@@ -47,7 +48,7 @@ def row_on_the_right_is_col_expand(
     ).then(union(t).with_(binary(e, "", x, y)))  # fmt: skip
 
 
-@VECTOR.rule
+@BROADCAST.rule
 def narrow_left_column_is_expanded_first(
     t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, to: String, r: Index, c: Index,
     k: i64,
@@ -68,7 +69,7 @@ def narrow_left_column_is_expanded_first(
     )  # fmt: skip
 
 
-@VECTOR.rule
+@BROADCAST.rule
 def narrow_left_row_is_expanded_first(
     t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, to: String, r: Index, c: Index,
     k: i64,
@@ -89,7 +90,7 @@ def narrow_left_row_is_expanded_first(
     )  # fmt: skip
 
 
-@VECTOR.rule
+@BROADCAST.rule
 def narrow_right_column_is_expanded_first(
     t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, to: String, r: Index, c: Index,
     k: i64,
@@ -110,7 +111,28 @@ def narrow_right_column_is_expanded_first(
     )  # fmt: skip
 
 
-@EXTENTS.rule
+@BROADCAST.rule
+def narrow_right_row_is_expanded_first(
+    t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, to: String, r: Index, c: Index,
+    k: i64,
+) -> Body:  # fmt: skip
+    """As above for a [1, N] right operand, and for ops that have no col_expand form."""
+    f, row = vec(r, c, k), vec(Index(1), c, k)
+    return when(
+        demand(t, f), eq(t).to(binary(op, attrs, x, y)), at(t, k),
+        eq(family(op)).to(String("binary")), eq(to).to(lowers_to(op)),
+        eq(rows(y)).to(Index(1)), ne(rows(x)).to(Index(1)), eq(cols(x)).to(cols(y)),
+    ).then(
+        demand(x, f), demand(y, row),
+        becomes(
+            t, f,
+            tile2(to, attrs, realize(x, f),
+                  tile2("tile.col_expand", "", realize(x, f), realize(y, row))),
+        ),
+    )  # fmt: skip
+
+
+@BROADCAST.rule
 def narrow_left_column_extents(
     t: Tensor, x: Tensor, y: Tensor, op: String, attrs: String, r: i64, c: Index, w: i64
 ) -> Body:
@@ -122,7 +144,7 @@ def narrow_left_column_extents(
     ).then(extents(t, Index(round_up(r, w)), c))  # fmt: skip
 
 
-@VECTOR.rule
+@BROADCAST.rule
 def row_expand_in_vec(
     t: Tensor, x: Tensor, v: Tensor, op: String, attrs: String, to: String, r: Index, c: Index,
     k: i64,
@@ -138,7 +160,7 @@ def row_expand_in_vec(
     )  # fmt: skip
 
 
-@VECTOR.rule
+@BROADCAST.rule
 def col_expand_in_vec(
     t: Tensor, x: Tensor, v: Tensor, op: String, attrs: String, to: String, r: Index, c: Index,
     k: i64,
@@ -154,7 +176,7 @@ def col_expand_in_vec(
     )  # fmt: skip
 
 
-@EXTENTS.rule
+@BROADCAST.rule
 def row_expand_extents(
     t: Tensor, x: Tensor, v: Tensor, op: String, attrs: String, r: i64, c: Index, w: i64
 ) -> Body:
@@ -165,7 +187,7 @@ def row_expand_extents(
     ).then(extents(t, Index(round_up(r, w)), c))  # fmt: skip
 
 
-@EXTENTS.rule
+@BROADCAST.rule
 def row_expand_extents_of_dynamic_rows(
     t: Tensor, x: Tensor, v: Tensor, op: String, attrs: String, s: String, c: Index
 ) -> Body:
@@ -176,7 +198,7 @@ def row_expand_extents_of_dynamic_rows(
     ).then(extents(t, Index.sym(s), c))  # fmt: skip
 
 
-@EXTENTS.rule
+@BROADCAST.rule
 def row_expand_extents_from_the_vector(
     t: Tensor, x: Tensor, v: Tensor, op: String, attrs: String, r: Index, q: Index, c: Index
 ) -> Body:
@@ -187,7 +209,7 @@ def row_expand_extents_from_the_vector(
     ).then(extents(t, r, c))  # fmt: skip
 
 
-@EXTENTS.rule
+@BROADCAST.rule
 def col_expand_extents(
     t: Tensor, x: Tensor, v: Tensor, op: String, attrs: String, r: Index, c: Index
 ) -> Body:

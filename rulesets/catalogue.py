@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pypto_egg.errors import OptionError
-from pypto_egg.rulesets import broadcast, reduction
 from pypto_egg.rulesets.accumulation import ACCUMULATION, ROUNDING_DRAIN
 from pypto_egg.rulesets.algebra import ALGEBRA, OPERAND_ORDER
 from pypto_egg.rulesets.boxing import ACCUMULATED_N, BOXING, WIDER_BOXES
+from pypto_egg.rulesets.broadcast import BROADCAST
 from pypto_egg.rulesets.control_flow import CONTROL_FLOW
 from pypto_egg.rulesets.matmul import MATMUL
 from pypto_egg.rulesets.metadata import METADATA
@@ -20,16 +20,14 @@ from pypto_egg.rulesets.placement import (
     TRANSPOSED_LOAD,
 )
 from pypto_egg.rulesets.reassociation import REASSOCIATION
+from pypto_egg.rulesets.reduction import REDUCTION
 from pypto_egg.rulesets.ruleset import RuleSet
 from pypto_egg.rulesets.vector import EXTENTS, VECTOR
 
-# These add their rules to the vector rulesets.
-assert broadcast
-assert reduction
-
 # What the source document's own pass decides: one lowering for each op, the least boxes.
 LOWERING: tuple[RuleSet, ...] = (
-    EXTENTS, LEGALITY, PLACEMENT, BOXING, MATMUL, VECTOR, METADATA, CONTROL_FLOW,
+    EXTENTS, LEGALITY, PLACEMENT, BOXING, MATMUL, VECTOR, BROADCAST, REDUCTION, METADATA,
+    CONTROL_FLOW,
 )  # fmt: skip
 
 # What `optimize` weighs besides.

@@ -27,11 +27,12 @@ from pypto_egg.egraph.tile_language import (
     vec_need,
 )
 from pypto_egg.rulesets.patterns import becomes, round_up
-from pypto_egg.rulesets.ruleset import Body, when
-from pypto_egg.rulesets.vector import EXTENTS, VECTOR
+from pypto_egg.rulesets.ruleset import Body, RuleSet, when
+
+REDUCTION = RuleSet("reduction", "Reductions and transposes by the vector unit.")
 
 
-@VECTOR.rule
+@REDUCTION.rule
 def row_reduction_in_vec(
     t: Tensor, x: Tensor, op: String, to: String, r: Index, q: Index, c: Index, k: i64
 ) -> Body:
@@ -43,7 +44,7 @@ def row_reduction_in_vec(
     ).then(demand(x, f), becomes(t, vec(r, Index(1), k), tile1(to, "", realize(x, f))))  # fmt: skip
 
 
-@VECTOR.rule
+@REDUCTION.rule
 def col_reduction_in_vec(
     t: Tensor, x: Tensor, op: String, to: String, r: Index, q: Index, c: Index, k: i64
 ) -> Body:
@@ -55,7 +56,7 @@ def col_reduction_in_vec(
     ).then(demand(x, f), becomes(t, vec(Index(1), c, k), tile1(to, "", realize(x, f))))  # fmt: skip
 
 
-@EXTENTS.rule
+@REDUCTION.rule
 def row_reduction_extents(t: Tensor, x: Tensor, op: String, r: i64, c: Index, w: i64) -> Body:
     """The [M, 1] result is a whole number of blocks."""
     return when(
@@ -64,7 +65,7 @@ def row_reduction_extents(t: Tensor, x: Tensor, op: String, r: i64, c: Index, w:
     ).then(extents(t, Index(round_up(r, w)), Index(1)))  # fmt: skip
 
 
-@EXTENTS.rule
+@REDUCTION.rule
 def col_reduction_extents(t: Tensor, x: Tensor, op: String, r: Index, c: Index) -> Body:
     """The columns stay."""
     return when(
@@ -72,7 +73,7 @@ def col_reduction_extents(t: Tensor, x: Tensor, op: String, r: Index, c: Index) 
     ).then(extents(t, Index(1), c))
 
 
-@VECTOR.rule
+@REDUCTION.rule
 def transpose_in_vec(t: Tensor, x: Tensor, r: Index, c: Index, k: i64) -> Body:
     """tile.transpose of the semantic operands; its scratch is made later (C-172, C-174)."""
     f = vec(c, r, k)
@@ -84,7 +85,7 @@ def transpose_in_vec(t: Tensor, x: Tensor, r: Index, c: Index, k: i64) -> Body:
     )  # fmt: skip
 
 
-@VECTOR.rule
+@REDUCTION.rule
 def padded_transpose_in_vec(t: Tensor, x: Tensor, r: Index, c: Index, k: i64) -> Body:
     """tile.transpose calls its whole result valid; the true extents are declared again."""
     f = vec(c, r, k)
@@ -97,7 +98,7 @@ def padded_transpose_in_vec(t: Tensor, x: Tensor, r: Index, c: Index, k: i64) ->
     )  # fmt: skip
 
 
-@EXTENTS.rule
+@REDUCTION.rule
 def transpose_extents(t: Tensor, x: Tensor, r: i64, c: Index, w: i64) -> Body:
     """The rows become columns and must make whole blocks."""
     return when(
@@ -106,7 +107,7 @@ def transpose_extents(t: Tensor, x: Tensor, r: i64, c: Index, w: i64) -> Body:
     ).then(extents(t, c, Index(round_up(r, w))))  # fmt: skip
 
 
-@EXTENTS.rule
+@REDUCTION.rule
 def transpose_extents_of_one_row(t: Tensor, x: Tensor, r: Index, c: i64, w: i64) -> Body:
     """One row becomes a [M, 1] column, whose rows make whole blocks."""
     return when(

@@ -438,11 +438,12 @@ class Loader:
             if not isinstance(tensor, Local) or tensor.window is not None:
                 values.append(value)
                 continue
-            if self._is_handle(value):
+            if self._is_written_view(value):
                 raise LoweringError(
-                    f"'{_label(value)}' is returned, but it is a re-ordered view of a parameter",
+                    f"'{_label(value)}' is returned, but it is a re-ordered view of a tensor that "
+                    "this function writes",
                     span=stmt.span,
-                    hint="return the parameter itself, or a computed tensor",
+                    hint="return the tensor itself, or a computed tensor",
                 )
             assert isinstance(declared, TensorType)
             key = self._store_root(tensor, declared, region)
@@ -450,9 +451,11 @@ class Loader:
             number += 1
         return Exit(tuple(values), stmt)
 
-    def _is_handle(self, value: Expr) -> bool:
+    def _is_written_view(self, value: Expr) -> bool:
+        """Whether a copy of the value may differ from the memory that the value is a view of."""
         roots = self.effects.provenance.roots_of(value)
-        return bool(roots) and all(r.kind in (RootKind.PARAM, RootKind.CALL) for r in roots)
+        viewed = any(r.kind in (RootKind.PARAM, RootKind.CALL) for r in roots)
+        return viewed and not self.effects.is_read_only(value)
 
     # --- values --------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on saturation. The time is checked between iterations, the nodes every few.
+    """Bounds on saturation, checked between iterations.
 
     Args:
         nodes: e-nodes, facts included.
@@ -76,7 +76,9 @@ class RuleGroup(Protocol):
     def rules(self) -> Sequence[NamedRule]: ...
 
 
-_NODES_EVERY = 16
+# Counting the e-graph's rows costs as much as a small iteration, so it waits until the matches
+# since the last count could have made enough of them. No rule asserts this many rows a match.
+_ROWS_PER_MATCH = 32
 _KEPT = 8
 
 
@@ -84,7 +86,6 @@ class _Base:
     """An e-graph that holds the rules and the machine's facts, and is reused for every function."""
 
     def __init__(self, target: Target, groups: Sequence[RuleGroup]) -> None:
-        self.groups = tuple(groups)
         self.rules = [rule for group in groups for rule in group.rules]
         self.ruleset = ruleset(*(rule.egglog_rule for rule in self.rules), name="lowering")
         self.egraph = EGraph()
@@ -93,7 +94,7 @@ class _Base:
         self.step = bulk.Step(self.egraph, self.ruleset)
 
 
-_BASES: dict[tuple[Target, tuple[int, ...]], _Base] = {}
+_BASES: dict[tuple[Target, tuple[int, ...]], _Base] = {}  # by target and rules
 _LOCK = threading.Lock()
 
 
@@ -110,7 +111,7 @@ def session(target: Target, groups: Sequence[RuleGroup]) -> Iterator[Session]:
 
 
 def _base(target: Target, groups: Sequence[RuleGroup]) -> _Base:
-    key = (target, tuple(id(group) for group in groups))
+    key = (target, tuple(id(rule) for group in groups for rule in group.rules))
     base = _BASES.get(key)
     if base is None:
         while len(_BASES) >= _KEPT:
@@ -137,6 +138,7 @@ class Session:
         started = clock()
         matches: dict[str, int] = {}
         stop, iterations = StopReason.ITERATION_LIMIT, 0
+        spare = limits.nodes - self._size()
         while iterations < limits.iterations:
             changed, matched = self._base.step(self.egraph)
             iterations += 1
@@ -148,7 +150,10 @@ class Session:
             if clock() - started > limits.seconds:
                 stop = StopReason.TIME_LIMIT
                 break
-            if iterations % _NODES_EVERY == 0 and self._size() > limits.nodes:
+            spare -= sum(matched.values()) * _ROWS_PER_MATCH
+            if spare < 0:
+                spare = limits.nodes - self._size()
+            if spare < 0:
                 stop = StopReason.NODE_LIMIT
                 break
         return Saturation(stop, iterations, self._size(), clock() - started, matches)

@@ -28,6 +28,9 @@ CASES = {
                "z = pl.sub(x, c)\nreturn z", tensor([16, 32], "BF16")),
         vector("z = pl.sub(c, x)\nreturn z", c=COLUMN),
     ),
+    "narrow-right-row-is-expanded-first": (
+        vector("z = pl.fmod(x, r)\nreturn z", r=ROW), vector("z = pl.sub(r, x)\nreturn z", r=ROW),
+    ),
     "narrow-left-column-extents": (
         vector("z = pl.sub(c, x)\nreturn z", c=COLUMN),
         vector("z = pl.sub(x, y)\nreturn z", y=SAME),
