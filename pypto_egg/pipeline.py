@@ -9,6 +9,8 @@ from typing import Literal
 
 from pypto_egg.analysis.directions import upgraded_directions
 from pypto_egg.analysis.effects import check_store_paths
+from pypto_egg.analysis.result_types import with_result_types
+from pypto_egg.analysis.window_versions import with_window_versions
 from pypto_egg.analysis.window_versions import with_window_versions
 from pypto_egg.egraph.saturate import Limits, RuleGroup
 from pypto_egg.emit.callers import update_callers
@@ -154,6 +156,7 @@ def _baseline(source: Program, chosen: Options) -> tuple[Lowering | None, str]:
 
 def _lower_program(source: Program, chosen: Options) -> Lowering:
     source = with_window_versions(source)
+    source = with_result_types(with_window_versions(source))
     verify_program(source, stage="tensor")
     functions: list[Function] = []
     reports: list[FunctionReport] = []
