@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from traceback import print_exception
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pypto_egg.ir.program import Program
     from pypto_egg.lowering import Lowering
 
+FAULT = 70
 INTERRUPTED = 130
 _STDIN = "-"
 _FILE = click.argument("file", metavar="FILE")
@@ -32,7 +34,8 @@ _VERIFY: dict[str, Any] = {"auto": "auto", "always": True, "never": False}
 def main() -> NoReturn:
     """Run the command with the process' arguments and exit with its code.
 
-    Codes: 0 done, 1 an error in the input or findings of a check, 2 wrong usage, 130 interrupted.
+    Codes: 0 done, 1 an error in the input or findings of a verifier, 2 wrong usage, 70 a fault of
+    pypto-egg itself, 130 interrupted.
     """
     try:
         code = command.main(standalone_mode=False)
@@ -52,19 +55,80 @@ def main() -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Fault(click.ClickException):
+    """What is shown of an exception that nothing in the input accounts for."""
+
+    exit_code = FAULT
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(
+            f"error: {self.message}\nthis is a fault of pypto-egg; please report it with the "
+            "program that caused it\nhint: `pypto-egg --traceback COMMAND ...` prints where it is",
+            file=file,
+            err=file is None,
+        )
+
+
+_TOLD = (PyptoEggError, click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError)
+
+
+class Commands(click.Group):
+    """The commands; an unexpected exception of one becomes a `Fault`."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except _TOLD:
+            raise
+        except Exception as error:
+            if ctx.params["traceback"]:
+                print_exception(error)
+            raise Fault(f"{type(error).__name__}: {error}") from error
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="pypto-egg")
-def command() -> None:
+@click.option("--traceback", is_flag=True, help="Print where a fault of pypto-egg happened.")
+def command(traceback: bool) -> None:
     """Optimize PyPTO programs: tensor programs in, the cheapest tile program out.
 
     FILE holds PyPTO's Python-syntax text; "-" is standard input.
     """
 
 
-@command.command()
+def _of_lowering(callback: Callable[..., None]) -> Callable[..., None]:
+    """The options that `optimize` and `lower` have in common."""
+    options = (
+        click.option("--target", default="a2a3", show_default=True, help="a2a3, a5 or an alias."),
+        click.option(
+            "--cost-model",
+            default="mte2_mad",
+            show_default=True,
+            help="mte2_mad, pypto_l0, roofline or schedule.",
+        ),
+        click.option(
+            "--verify",
+            type=click.Choice(list(_VERIFY)),
+            default="auto",
+            show_default=True,
+            help="Execute both programs and compare; auto: where that is quick.",
+        ),
+        click.option("-o", "--output", metavar="OUT", help="Write the tile program to a file."),
+        click.option("--json", "json_file", metavar="OUT", help="Write the account as JSON."),
+        click.option("--explain", is_flag=True, help="Print decisions, runners-up and reasons."),
+        click.option("-q", "--quiet", is_flag=True, help="Print the program only."),
+    )
+    for option in reversed(options):
+        callback = option(callback)
+    return callback
+
+
+@command.command(short_help="Print the cheapest tile program for FILE.")
 @_FILE
-@click.option("--target", default="a2a3", show_default=True, help="a2a3, a5 or an alias.")
-@click.option("--cost-model", default="mte2_mad", show_default=True, help="A registered name.")
+@_of_lowering
 @click.option(
     "--extractor",
     type=click.Choice(["exact", "dag", "tree"]),
@@ -75,20 +139,19 @@ def command() -> None:
 @click.option("--without-rules", multiple=True, metavar="NAME", help="Leave out a ruleset.")
 @click.option("--allow-reassociation", is_flag=True, help="Use algebra that changes rounding.")
 @click.option(
-    "--verify",
-    type=click.Choice(list(_VERIFY)),
-    default="auto",
-    show_default=True,
-    help="Execute both programs and compare; auto: where that is quick.",
+    "--deadline", type=float, metavar="S", help="Seconds for each extraction.  [default: no end]"
 )
-@click.option("--deadline", type=float, metavar="S", help="Seconds for each extraction.")
-@click.option("--node-limit", type=click.IntRange(min=1), help="E-nodes of saturation.")
-@click.option("--iteration-limit", type=click.IntRange(min=1), help="Rounds of saturation.")
-@click.option("--time-limit", type=float, metavar="S", help="Seconds of saturation.")
-@click.option("-o", "--output", metavar="OUT", help="Write the tile program to a file.")
-@click.option("--json", "json_file", metavar="OUT", help="Write the whole account as JSON.")
-@click.option("--explain", is_flag=True, help="Print decisions, runners-up and reasons.")
-@click.option("-q", "--quiet", is_flag=True, help="Print the program only.")
+@click.option(
+    "--node-limit",
+    type=click.IntRange(min=1),
+    help="E-nodes of saturation.  [default: 500000]",
+)
+@click.option(
+    "--iteration-limit",
+    type=click.IntRange(min=1),
+    help="Rounds of saturation.  [default: 5000]",
+)
+@click.option("--time-limit", type=float, metavar="S", help="Seconds of saturation.  [default: 60]")
 def optimize(
     file: str,
     target: str,
@@ -106,9 +169,13 @@ def optimize(
     explain: bool,
     quiet: bool,
 ) -> None:
-    """Print the cheapest tile program that the rules find for FILE."""
+    """Print the cheapest tile program that the rules find for FILE.
+
+    The program goes to stdout and the account to stderr; with -o the account goes to stdout.
+    """
     from pypto_egg.pipeline import optimize as run
 
+    _check_streams(output, json_file)
     lowering = run(
         _read(file),
         target=target,
@@ -123,21 +190,9 @@ def optimize(
     _write_lowering(lowering, output, json_file, explain, quiet)
 
 
-@command.command()
+@command.command(short_help="Print the reference lowering of FILE.")
 @_FILE
-@click.option("--target", default="a2a3", show_default=True, help="a2a3, a5 or an alias.")
-@click.option("--cost-model", default="mte2_mad", show_default=True, help="A registered name.")
-@click.option(
-    "--verify",
-    type=click.Choice(list(_VERIFY)),
-    default="auto",
-    show_default=True,
-    help="Execute both programs and compare; auto: where that is quick.",
-)
-@click.option("-o", "--output", metavar="OUT", help="Write the tile program to a file.")
-@click.option("--json", "json_file", metavar="OUT", help="Write the whole account as JSON.")
-@click.option("--explain", is_flag=True, help="Print decisions, runners-up and reasons.")
-@click.option("-q", "--quiet", is_flag=True, help="Print the program only.")
+@_of_lowering
 def lower(
     file: str,
     target: str,
@@ -151,11 +206,12 @@ def lower(
     """Print the reference lowering of FILE: one fixed choice for each operator."""
     from pypto_egg.pipeline import lower as run
 
+    _check_streams(output, json_file)
     lowering = run(_read(file), target=target, cost_model=cost_model, verify=_VERIFY[verify])
     _write_lowering(lowering, output, json_file, explain, quiet)
 
 
-@command.command()
+@command.command(short_help="Run the verifiers on FILE.")
 @_FILE
 @click.option(
     "--stage",
@@ -164,7 +220,7 @@ def lower(
     show_default=True,
     help="Before lowering, or after it.",
 )
-def check(file: str, stage: str) -> None:
+def verify(file: str, stage: str) -> None:
     """Run the verifiers on FILE and print what they find; exit with 1 if there is anything."""
     from pypto_egg.verify import verify_findings
 
@@ -177,7 +233,7 @@ def check(file: str, stage: str) -> None:
         raise click.exceptions.Exit(1)
 
 
-@command.command("print")
+@command.command("print", short_help="Print FILE in canonical form.")
 @_FILE
 def print_(file: str) -> None:
     """Print FILE in the canonical form of PyPTO's printer."""
@@ -186,7 +242,7 @@ def print_(file: str) -> None:
     click.echo(print_program(_read(file)), nl=False)
 
 
-@command.command()
+@command.command(short_help="Execute FILE on random inputs.")
 @_FILE
 @click.option("--seed", default=0, show_default=True, help="Of the random inputs.")
 @click.option("--function", metavar="NAME", help="What to run; by default the entry.")
@@ -208,7 +264,16 @@ def run(file: str, seed: int, function: str | None, symbol: tuple[str, ...]) -> 
     show(outputs_table(outputs), sys.stdout)
 
 
-@command.command()
+@command.command(short_help="List operators: operands, keywords, unit.")
+@click.argument("name", required=False)
+def ops(name: str | None) -> None:
+    """List the operators with the unit that runs them, or what is known of those called NAME."""
+    from pypto_egg.report.operators import operators_text
+
+    click.echo(operators_text(name), nl=False)
+
+
+@command.command(short_help="List rulesets, or rules with their reasons.")
 @click.argument("names", nargs=-1, metavar="[RULESET]...")
 def rules(names: tuple[str, ...]) -> None:
     """List the rulesets, or the rules of those named, each with the reason why it holds."""
@@ -217,27 +282,23 @@ def rules(names: tuple[str, ...]) -> None:
     click.echo(rules_text(names), nl=False)
 
 
-@command.command()
+@command.command(short_help="List the targets.")
 def targets() -> None:
-    """List the targets with their clocks, cores and memory."""
+    """List the targets with their clocks and on-chip memory."""
     from pypto_egg.report.table import show
     from pypto_egg.report.targets import targets_table
 
     show(targets_table(), sys.stdout)
 
 
-@command.command()
+@command.command(short_help="List requirement ids and their tests.")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--tests", is_flag=True, help="Print the tests of each requirement too.")
-def requirements(tests: bool) -> None:
-    """List the requirement ids that tests carry (in a checkout)."""
-    from pypto_egg.report.requirements import covered, tests_folder
+def requirements(ids: tuple[str, ...], tests: bool) -> None:
+    """List the requirement ids, what they say, and how many tests carry them (in a checkout)."""
+    from pypto_egg.report.requirements import requirements_text
 
-    found = covered(tests_folder())
-    for requirement, names in found.items():
-        click.echo(f"{requirement}  {len(names)} test{'s' if len(names) != 1 else ''}")
-        for name in names if tests else ():
-            click.echo(f"    {name}")
-    click.echo(f"{len(found)} requirements are covered")
+    click.echo(requirements_text(ids, tests=tests), nl=False)
 
 
 def _read(file: str) -> Program:
@@ -276,6 +337,11 @@ def _symbols(given: tuple[str, ...]) -> dict[str, int]:
             )
         symbols[name] = int(extent)
     return symbols
+
+
+def _check_streams(output: str | None, json_file: str | None) -> None:
+    if output == json_file == _STDIN:
+        raise click.UsageError("-o - and --json - would both write to stdout: name a file for one")
 
 
 def _write_lowering(

@@ -23,7 +23,7 @@ from pypto_egg.emit.names import base_of
 from pypto_egg.errors import CapacityError, ExtractionError, LoweringError
 from pypto_egg.extract.cost.model import ZERO, CostModel
 from pypto_egg.extract.problem import Constraint, Problem
-from pypto_egg.extract.registry import FORBIDDEN, extract
+from pypto_egg.extract.registry import FORBIDDEN
 from pypto_egg.extract.result import Selection
 from pypto_egg.ir.enums import Mem
 from pypto_egg.ir.expr import Call
@@ -31,7 +31,7 @@ from pypto_egg.ir.program import Function, Program
 from pypto_egg.ir.visit import expressions_of, subexpressions, walk
 from pypto_egg.lowering import FunctionReport
 from pypto_egg.ops.registry import lookup
-from pypto_egg.price import Priced, price
+from pypto_egg.price import Priced, cheapest, price
 from pypto_egg.target.target import Target
 
 # Each round rules out tiles that do not fit together or ops that destroy a value; more rounds than
@@ -101,7 +101,7 @@ def lower_function(
     report = FunctionReport(
         function.name, cost, len(graph.classes), len(priced.nodes), saturation, selection.status,
         selection.bound, seconds, {space.value: peak.size_bytes for space, peak in used.items()},
-        Account(function, loaded.skeleton, graph, priced, selection, chosen.target,
+        Account(function, loaded.skeleton, graph, priced, selection, chosen.target, chosen.model,
                 tuple(problem.constraints)),
     )  # fmt: skip
     return emitted, report
@@ -128,7 +128,7 @@ def _fitting(
             first = problem is priced.problem
             method = chosen.extractor if first else "exact"
             try:
-                selection = extract(problem, method, deadline_seconds=chosen.deadline_seconds)
+                selection = cheapest(problem, chosen.model, method, chosen.deadline_seconds)
             except ExtractionError as error:
                 if first:
                     raise

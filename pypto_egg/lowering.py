@@ -25,8 +25,8 @@ class Option:
     Args:
         what: the tile call, or the control flow, in PyPTO's words.
         cost: cycles of this step alone, for each pipe, trip counts included.
-        total: cycles of the whole kernel if this option is taken and everything else is chosen
-            anew; None where that was not worked out or no kernel exists.
+        total: what the model says of the whole kernel if this option is taken and everything else
+            is chosen anew, in cycles; None where that was not worked out or no kernel exists.
         status: "chosen", "dearer", "equal", or "illegal"; "cheaper" where the extraction was no
             exact one, or ended at its deadline, before it found this; "not priced" where a large
             function has too many options to work out each one's total.
@@ -71,6 +71,11 @@ class FunctionReport:
     account: Account = field(repr=False)
 
     @cached_property
+    def cycles(self) -> float:
+        """What the cost model says the function takes: its own fold of the selected operations."""
+        return self.account.cycles(self.account.selection.choice)
+
+    @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         """What could have been made otherwise, worked out when it is first asked for."""
         from pypto_egg.report.decisions import decisions
@@ -78,7 +83,7 @@ class FunctionReport:
         return decisions(self.account)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Lowering:
     """A lowered program and the account of it.
 
@@ -102,6 +107,11 @@ class Lowering:
     verification: str = ""
     comparison: Comparison | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        checked = "verified" if self.verified else "not verified"
+        name = self.program.name or "a program"
+        return f"<Lowering of {name} for {self.target}: {self.cycles:,.0f} cycles, {checked}>"
+
     @cached_property
     def text(self) -> str:
         """The tile program in PyPTO's Python syntax."""
@@ -114,6 +124,14 @@ class Lowering:
         for report in self.functions:
             total = total + report.cost
         return total
+
+    @property
+    def cycles(self) -> float:
+        """What the cost model says the lowered functions take, one run of each after the other.
+
+        This is what `optimize` makes least; for models that let no pipes overlap, `cost.total`.
+        """
+        return sum((report.cycles for report in self.functions), 0.0)
 
     @property
     def alternatives(self) -> tuple[Decision, ...]:

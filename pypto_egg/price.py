@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,10 @@ from pypto_egg.egraph.tilegraph import TileGraph, TileNode
 from pypto_egg.emit.liveness import tile_bytes
 from pypto_egg.errors import UnsupportedDTypeError
 from pypto_egg.extract.cost.model import PIPES, ZERO, CostModel, CostVector, OpInstance
-from pypto_egg.extract.problem import Problem
+from pypto_egg.extract.bottleneck import bottleneck
+from pypto_egg.extract.problem import Constraint, Problem
+from pypto_egg.extract.registry import extract
+from pypto_egg.extract.result import Selection
 from pypto_egg.ir.types import TileType
 from pypto_egg.ops.registry import lookup
 from pypto_egg.target.target import Target
@@ -37,7 +40,7 @@ class Priced:
 
 
 def price(graph: TileGraph, skeleton: Skeleton, model: CostModel, target: Target) -> Priced:
-    """The problem of choosing a node for each class at the least serial cost (cycles)."""
+    """The problem of choosing a node for each class at the least cost (cycles)."""
     nodes: list[TileNode] = []
     vectors: list[CostVector] = []
     for cls in graph.classes:
@@ -66,6 +69,52 @@ def price(graph: TileGraph, skeleton: Skeleton, model: CostModel, target: Target
         pipes=PIPES,
     )
     return Priced(problem, tuple(nodes), tuple(vectors))
+
+
+def cheapest(
+    problem: Problem, model: CostModel, method: str, deadline_seconds: float | None = None
+) -> Selection:
+    """The selection that is cheapest by the model's own objective; arguments as of `extract`.
+
+    A busiest pipe leaves open what the other pipes do, so among the kernels that are as short the
+    one with the least work on all pipes, and then the fewest bytes of tiles, is taken.
+    """
+    if model.objective == "serial":
+        return extract(problem, method, deadline_seconds=deadline_seconds)
+    apart = model.not_overlapped
+    shortest = extract(
+        problem,
+        method,
+        objective=model.objective,
+        not_overlapped=apart,
+        deadline_seconds=deadline_seconds,
+    )
+    if not shortest.found:
+        return shortest
+    limits = _no_longer(problem, apart, shortest.cost)
+    least = extract(problem.with_constraints(limits), method, deadline_seconds=deadline_seconds)
+    if not least.found:
+        return shortest
+    return replace(shortest, choice=least.choice, cost=bottleneck(least.choice, problem, apart))
+
+
+# A sum may exceed the least bottleneck by what rounding does to it.
+_ROUNDING = 1e-10
+
+
+def _no_longer(problem: Problem, apart: tuple[str, ...], cycles: float) -> list[Constraint]:
+    """For each pipe that overlaps: with what comes on top it is busy for at most these cycles."""
+    assert problem.node_vector is not None
+    column = {pipe: problem.node_vector[:, i] for i, pipe in enumerate(problem.pipes)}
+    on_top = sum((column[pipe] for pipe in apart), np.zeros(problem.node_count))
+    limits = []
+    for pipe in problem.pipes:
+        if pipe in apart:
+            continue
+        busy = column[pipe] + on_top
+        weights = {node: float(busy[node]) for node in np.flatnonzero(busy).tolist()}
+        limits.append(Constraint(f"cycles of {pipe}", weights, cycles * (1 + _ROUNDING)))
+    return limits
 
 
 def _made_bytes(node: TileNode) -> int:

@@ -293,17 +293,17 @@ def refused(account: Account) -> Iterator[Decision]:
 
 def judged(way: _Way, extractions: Extractions) -> Option:
     """A way as an option, with its status and the reason."""
-    chosen, outcome = extractions.chosen.cost, way.outcome
+    chosen, outcome = extractions.chosen, way.outcome
     if way.taken:
-        return Option(way.what, way.own, chosen.total, "chosen", "")
+        return Option(way.what, way.own, chosen.cycles, "chosen", "")
     if outcome is None:
         why = _why_no_kernel(way.rivals, extractions)
         return Option(way.what, way.own, None, "illegal", why)
     if outcome is NOT_PRICED:
         why = "one of too many to extract the kernel anew"
         return Option(way.what, way.own, None, "not priced", why)
-    total, more = outcome.cost.total, outcome.cost.total - chosen.total
-    words = difference_words(outcome.cost, chosen)
+    total, more = outcome.cycles, outcome.cycles - chosen.cycles
+    words = difference_words(more, outcome.cost, chosen.cost)
     if more > SAME_CYCLES:
         return Option(way.what, way.own, total, "dearer", words)
     if more < -SAME_CYCLES:

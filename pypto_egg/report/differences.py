@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from pypto_egg.account import Account
+from pypto_egg.extract.cost.model import PIPES, ZERO, CostVector
 from pypto_egg.lowering import FunctionReport, Lowering
+from pypto_egg.report.forced import NOT_PRICED, Extractions
 from pypto_egg.report.products import (
     AXES,
     UNITS,
     Product,
     chosen_node,
+    least_legal,
     products,
     why_not_whole,
 )
-from pypto_egg.report.words import cube_call, node_words
+from pypto_egg.report.words import (
+    SAME_CYCLES,
+    cube_call,
+    difference_words,
+    node_words,
+    signed_cycles,
+)
 
 
 def differences(lowering: Lowering) -> dict[str, tuple[str, ...]]:
     """Function name -> what the lowering does otherwise than the reference, one line each.
 
-    Empty tuples where nothing differs; the mapping is empty where there is no reference.
+    First the choices, each with what the kernel would gain or lose against the best one without it;
+    then the calls that changed, by the pipe that is more or less busy for it. Empty tuples where
+    nothing differs; the mapping is empty where there is no reference.
     """
     if lowering.baseline is None:
         return {}
@@ -33,25 +45,56 @@ def differences(lowering: Lowering) -> dict[str, tuple[str, ...]]:
 
 
 def boxes(account: Account) -> tuple[str, ...]:
-    """The M and N of the cube calls that were padded: "M of c: 100 -> 112 rows (...)"."""
-    selected = account.selection.choice.values()
+    """The M and N of the cube calls that were padded: "M of c: 100 -> 112 rows (...)".
+
+    Where more was taken than the hardware needs, the line says what that saves.
+    """
+    selected, extractions = account.selection.choice.values(), Extractions(account)
     found = []
     for product in products(account):
         node = chosen_node(product, selected)
-        if node is None:
-            continue
-        for axis, name in enumerate(AXES):
-            whole = why_not_whole(product, account, axis)
-            physical = product.nodes[node][axis]
-            if whole is not None:
-                found.append(
-                    f"{name} of {product.name}: {whole[0]} -> {physical} {UNITS[axis]} ({whole[1]})"
-                )
+        for axis in range(len(AXES)) if node is not None else ():
+            assert node is not None
+            line = _box(product, account, axis, node, extractions)
+            if line is not None:
+                found.append(line)
     return tuple(found)
 
 
+def _box(
+    product: Product, account: Account, axis: int, node: int, extractions: Extractions
+) -> str | None:
+    logical, least = product.logical(account, axis), least_legal(product, account, axis)
+    physical = product.nodes[node][axis]
+    if logical is None or least is None or physical == logical:
+        return None
+    unit, whole = UNITS[axis], why_not_whole(product, account, axis)
+    name = f"{AXES[axis]} of {product.name}"
+    why = f" ({whole[1]})" if whole is not None else ""
+    if physical == least:
+        return f"{name}: {logical} -> {physical} {unit}{why}"
+    others = [n for n, extents in product.nodes.items() if extents[axis] != least]
+    return (
+        f"{name}: {logical} -> {physical} {unit}, where {least} would be legal"
+        f"{_saving(others, extractions)}{why}"
+    )
+
+
+def _saving(way: Iterable[int], extractions: Extractions) -> str:
+    """What the chosen kernel gains against the best one that does without these nodes."""
+    other = extractions.without(way)
+    if other is None:
+        return ": no kernel that fits does otherwise"
+    if other is NOT_PRICED:
+        return ""
+    chosen = extractions.chosen
+    if abs(chosen.cycles - other.cycles) < SAME_CYCLES:
+        return ": the same cycles"
+    return f": {difference_words(chosen.cycles - other.cycles, chosen.cost, other.cost)}"
+
+
 def _between(old: FunctionReport, new: FunctionReport) -> tuple[str, ...]:
-    return (*_box_changes(old.account, new.account), *_op_changes(old.account, new.account))
+    return (*_choices(old.account, new.account), *_pipe_changes(old.account, new.account))
 
 
 def _made(account: Account) -> dict[tuple[str, str], tuple[Product, int]]:
@@ -61,8 +104,8 @@ def _made(account: Account) -> dict[tuple[str, str], tuple[Product, int]]:
     return {product.operands: (product, node) for product, node in made if node is not None}
 
 
-def _box_changes(old: Account, new: Account) -> list[str]:
-    before, lines = _made(old), []
+def _choices(old: Account, new: Account) -> list[str]:
+    before, lines, extractions = _made(old), [], Extractions(new)
     for operands, (product, node) in _made(new).items():
         if operands not in before:
             continue
@@ -71,40 +114,63 @@ def _box_changes(old: Account, new: Account) -> list[str]:
         for axis, letter in enumerate(AXES):
             a, b = was.nodes[old_node][axis], product.nodes[node][axis]
             if a != b:
-                lines.append(f"{letter} of {name}: {a} -> {b} {UNITS[axis]}")
-        calls = [
-            cube_call(account.priced.nodes[n]) for account, n in ((old, old_node), (new, node))
-        ]
+                rivals = [n for n, extents in product.nodes.items() if extents[axis] == b]
+                saving = _saving(rivals, extractions)
+                lines.append(f"{letter} of {name}: {a} -> {b} {UNITS[axis]}{saving}")
+        calls = [cube_call(made.priced.nodes[n]) for made, n in ((old, old_node), (new, node))]
         if calls[0] != calls[1]:
-            lines.append(f"{name}: {calls[0]} -> {calls[1]}{_joins(calls[1])}")
+            nodes = new.priced.nodes
+            way = [n for n in product.nodes if cube_call(nodes[n]) == calls[1]]
+            saving = _saving(way, extractions)
+            lines.append(f"{name}: {calls[0]} -> {calls[1]}{_joins(calls[1])}{saving}")
     return lines
 
 
 def _joins(op: str | None) -> str:
     match op:
         case "tile.matmul_bias":
-            return ": the bias is added in the cube"
+            return ", the bias is added in the cube"
         case "tile.matmul_acc":
-            return ": the sum goes on in the accumulator"
+            return ", the sum goes on in the accumulator"
         case _:
             return ""
 
 
-def _op_changes(old: Account, new: Account) -> list[str]:
+def _pipe_changes(old: Account, new: Account) -> list[str]:
+    """For each pipe that is more or less busy the calls that make it so, the greatest first."""
     before, after = _calls(old), _calls(new)
-    lines = []
-    for words in (*before, *(w for w in after if w not in before)):
-        if before[words] != after[words] and not words.startswith("tile.matmul"):
-            lines.append(f"{words}: {before[words]} -> {after[words]} times")
-    return lines
+    count_before, count_after = _counts(old), _counts(new)
+    lines: list[tuple[float, str]] = []
+    for pipe in PIPES:
+        causes, total = [], 0.0
+        for words in dict.fromkeys((*before, *after)):
+            more = getattr(after.get(words, ZERO), pipe) - getattr(before.get(words, ZERO), pipe)
+            total += more
+            if abs(more) >= SAME_CYCLES:
+                a, b = count_before[words], count_after[words]
+                causes.append(f"{words} {a} -> {b} times" if a != b else words)
+        if abs(total) >= SAME_CYCLES:
+            lines.append((total, f"{pipe} {signed_cycles(total)} cycles: {', '.join(causes)}"))
+    return [line for _, line in sorted(lines, key=lambda found: -abs(found[0]))]
 
 
-def _calls(account: Account) -> Counter[str]:
-    """How often a run of the function issues each call, views and control flow left out."""
+def _calls(account: Account) -> dict[str, CostVector]:
+    """Calls by kind -> the cycles of one run of the function, control flow left out."""
+    found: dict[str, CostVector] = {}
+    for position in account.selection.choice.values():
+        node = account.priced.nodes[position]
+        if node.recipe is not None:
+            words = node_words(node)
+            found[words] = found.get(words, ZERO) + account.priced.vectors[position]
+    return found
+
+
+def _counts(account: Account) -> Counter[str]:
+    """How often a run of the function issues each kind of call."""
     count: Counter[str] = Counter()
     times = account.skeleton.multiplicity
     for cls, position in account.selection.choice.items():
         node = account.priced.nodes[position]
-        if node.recipe is not None and account.priced.vectors[position].total > 0:
+        if node.recipe is not None:
             count[node_words(node)] += times.get(account.graph.classes[cls].region, 1)
     return count

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pypto_egg.ir.enums import Mem
 from pypto_egg.lowering import Decision, FunctionReport, Lowering, Option
 from pypto_egg.report.differences import boxes, differences
-from pypto_egg.report.summary import statistics, verified
+from pypto_egg.report.summary import NOTHING, statistics, verified
 from pypto_egg.report.table import Table, cost_table, plain
-from pypto_egg.report.words import cycles
+from pypto_egg.report.words import cycles, fold_words
 
 _BUSIEST = 5
 
@@ -19,13 +19,18 @@ def explain(lowering: Lowering) -> str:
 
     Ends with a line break. Two runs on the same program differ in the times only.
     """
-    lines = [f"target {lowering.target}, cost model {lowering.cost_model}", ""]
+    lines = [f"target {lowering.target}, cost model {lowering.cost_model}"]
+    if not lowering.functions:
+        return "\n".join((*lines, "", NOTHING, "", verified(lowering))) + "\n"
+    lines += [f"total: {fold_words(lowering.functions[0].account.model)}", ""]
     lines += plain(cost_table(lowering)).splitlines()
     if lowering.baseline_refused:
         lines += ["", f"the reference lowering refuses this program: {lowering.baseline_refused}"]
     changes = differences(lowering)
     for report in lowering.functions:
-        lines += ["", f"function {report.name}", "", *_indented(_pipes(report))]
+        lines += ["", f"function {report.name}"]
+        if len(lowering.functions) > 1:
+            lines += ["", *_indented(_pipes(report))]
         lines += _section("padded", boxes(report.account))
         lines += _section("unlike the reference lowering", changes.get(report.name, ()))
         lines += _section("decisions", tuple(_decisions(report.decisions)))
@@ -44,13 +49,8 @@ def _indented(text: str) -> list[str]:
 
 
 def _pipes(report: FunctionReport) -> str:
-    total = report.cost.total or 1.0
-    rows = tuple(
-        (pipe, cycles(value), f"{100 * value / total:.1f} %")
-        for pipe, value in report.cost.by_pipe().items()
-        if value
-    )
-    return plain(Table(("pipe", "cycles", "share"), rows))
+    rows = [(pipe, cycles(value)) for pipe, value in report.cost.by_pipe().items() if value]
+    return plain(Table(("pipe", "cycles"), (*rows, ("total", cycles(report.cycles)))))
 
 
 def _decisions(decisions: tuple[Decision, ...]) -> Iterator[str]:

@@ -10,9 +10,8 @@ from pypto_egg.egraph.tilegraph import TileNode
 from pypto_egg.errors import ExtractionError, LoweringError
 from pypto_egg.extract.cost.model import ZERO, CostVector
 from pypto_egg.extract.problem import Problem
-from pypto_egg.extract.registry import extract
 from pypto_egg.lower_function import Trial, try_selection
-from pypto_egg.price import TIE_CYCLES_PER_BYTE
+from pypto_egg.price import TIE_CYCLES_PER_BYTE, cheapest
 
 # Above this many e-nodes a kernel is extracted anew by the heuristic, which is near-optimal and
 # takes milliseconds where the exact method may take seconds.
@@ -30,16 +29,19 @@ class Outcome:
     """The cheapest kernel in which some nodes are not used.
 
     Args:
+        cost: busy cycles for each pipe.
+        cycles: what the cost model makes of them for the kernel as a whole.
         choice: class -> selected node's position in the problem.
         made_bytes: of all tiles that are made, views left out, whether they live together or not.
     """
 
     cost: CostVector
+    cycles: float
     choice: Mapping[int, int]
     made_bytes: int
 
 
-NOT_PRICED = Outcome(ZERO, {}, 0)
+NOT_PRICED = Outcome(ZERO, 0.0, {}, 0)
 """Stands for a kernel that was not worked out, because there were too many."""
 
 
@@ -50,7 +52,8 @@ class Extractions:
         self._account = account
         self._known: dict[tuple[tuple[int, ...], bool], Outcome | None] = {}
         size = account.priced.problem.node_count
-        self._method = "exact" if size <= _EXACT_NODES else "dag"
+        serial = account.model.objective == "serial"
+        self._method = "exact" if size <= _EXACT_NODES or not serial else "dag"
         self._cuts = account.cuts
         self._most = max(_LEAST_EXTRACTIONS, _WORK // max(size, 1))
         self.chosen = self._outcome(account.selection.choice)
@@ -91,7 +94,7 @@ class Extractions:
 
     def _cheapest(self, problem: Problem, method: str) -> Outcome | None:
         try:
-            found = extract(problem, method)
+            found = cheapest(problem, self._account.model, method)
         except ExtractionError:
             return None
         return self._outcome(found.choice) if found.found else None
@@ -108,4 +111,5 @@ class Extractions:
         for node in choice.values():
             total = total + priced.vectors[node]
         ties = sum(float(priced.problem.node_cost[node]) for node in choice.values()) - total.total
-        return Outcome(total, choice, round(ties / TIE_CYCLES_PER_BYTE))
+        cycles = self._account.cycles(choice)
+        return Outcome(total, cycles, choice, round(ties / TIE_CYCLES_PER_BYTE))

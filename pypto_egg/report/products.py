@@ -75,6 +75,16 @@ def operand_name(graph: TileGraph, cls: int) -> str:
     return graph.classes[cls].name or f"tile {cls}"
 
 
+def least_legal(product: Product, account: Account, axis: int) -> int | None:
+    """The least extent along an axis that whole fractals hold; None where nothing is padded."""
+    operand = tile_of(account.graph, operand_classes(_first(product, account))[axis])
+    extent = product.logical(account, axis)
+    if operand is None or operand.rank > 2 or extent is None:
+        return None
+    step = _granularity(operand, axis)
+    return -(-extent // step) * step
+
+
 def chosen_node(product: Product, selected: Iterable[int]) -> int | None:
     """The call of a product that a selection takes."""
     return next((node for node in selected if node in product.nodes), None)
@@ -86,15 +96,12 @@ def why_not_whole(product: Product, account: Account, axis: int) -> tuple[int, s
     Granularities: 16 rows and 32 bytes of columns of a Mat box, by the axis of the operand's load
     on which M or N lies (C-125, C-135 to C-137, C-158, C-165).
     """
-    position = next(iter(product.nodes))
-    node = account.priced.nodes[position]
-    operand = tile_of(account.graph, operand_classes(node)[axis])
-    extent = product.logical(account, axis)
-    if operand is None or operand.rank > 2 or extent is None:
+    least, extent = least_legal(product, account, axis), product.logical(account, axis)
+    if least is None or extent is None or least == extent:
         return None
+    operand = tile_of(account.graph, operand_classes(_first(product, account))[axis])
+    assert operand is not None
     step = _granularity(operand, axis)
-    if extent % step == 0:
-        return None
     unit, ids = UNITS[axis], ("C-125, C-135" if axis == 0 else "C-125, C-158")
     return extent, f"{extent} {unit} are not whole fractals of {step} {unit} ({ids})"
 
@@ -105,6 +112,10 @@ def least_box(extent: int, physical: int) -> int:
     while -(-extent // box) * box < physical:
         box *= 2
     return box
+
+
+def _first(product: Product, account: Account) -> TileNode:
+    return account.priced.nodes[next(iter(product.nodes))]
 
 
 def _granularity(operand: TileType, axis: int) -> int:

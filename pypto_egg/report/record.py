@@ -23,9 +23,11 @@ def record(lowering: Lowering) -> dict[str, Any]:
         "version": __version__,
         "target": lowering.target,
         "cost_model": lowering.cost_model,
+        "cycles": lowering.cycles,
         "program": lowering.text,
         "cost": _cost(lowering.cost),
         "baseline": {
+            "cycles": lowering.baseline.cycles if lowering.baseline is not None else None,
             "cost": _cost(lowering.baseline.cost) if lowering.baseline is not None else None,
             "refused": lowering.baseline_refused or None,
         },
@@ -54,6 +56,7 @@ def _function(report: FunctionReport, changes: dict[str, tuple[str, ...]]) -> di
     saturation = report.saturation
     return {
         "name": report.name,
+        "cycles": report.cycles,
         "cost": _cost(report.cost),
         "padded": list(boxes(report.account)),
         "unlike_reference": list(changes.get(report.name, ())),

@@ -1,28 +1,55 @@
-"""Requirement ids and the tests that carry them, read from the tests' own marks."""
+"""Requirement ids: what they say, and the tests that carry them, read from the tests' marks."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pypto_egg
 from pypto_egg.errors import OptionError
+from pypto_egg.report.requirement_texts import TEXTS
 
 
-def tests_folder() -> Path:
-    """The tests of the checkout that this package runs from.
+def requirements_text(ids: Sequence[str] = (), *, tests: bool = False) -> str:
+    """A line for each requirement, or for each of `ids`: what it says and how many tests carry it.
+
+    Tests are counted in a checkout only; of an installed package the texts are given.
+
+    Args:
+        tests: list the tests too.
 
     Raises:
-        OptionError: the package is installed without its checkout.
+        OptionError: an id is not known; tests are asked for outside a checkout.
     """
-    folder = Path(pypto_egg.__file__).resolve().parent.parent / "tests"
-    if not folder.is_dir():
+    folder = tests_folder()
+    if folder is None and tests:
         raise OptionError(
             "the tests are not part of an installed package",
             hint="run this in a checkout, or after `pip install -e .`",
         )
-    return folder
+    found = covered(folder) if folder is not None else {}
+    known = sorted({*TEXTS, *found})
+    for name in ids:
+        if name not in known:
+            raise OptionError(
+                f"there is no requirement '{name}'", hint="`pypto-egg requirements` lists them"
+            )
+    lines = []
+    for requirement in ids or known:
+        names = found.get(requirement, [])
+        count = f"{len(names):>3} test{'s' if len(names) != 1 else ' '}  " if folder else ""
+        lines.append(f"{requirement}  {count}{TEXTS.get(requirement, '')}".rstrip())
+        lines += [f"    {name}" for name in names] if tests else []
+    if folder and not ids:
+        lines.append(f"{len(found)} requirements are covered")
+    return "\n".join(lines) + "\n"
+
+
+def tests_folder() -> Path | None:
+    """The tests of the checkout that this package runs from; None for an installed package."""
+    folder = Path(pypto_egg.__file__).resolve().parent.parent / "tests"
+    return folder if (folder.parent / "pyproject.toml").is_file() and folder.is_dir() else None
 
 
 def covered(folder: Path) -> dict[str, list[str]]:

@@ -7,11 +7,20 @@ from typing import TextIO
 from pypto_egg.lowering import FunctionReport, Lowering
 from pypto_egg.report.differences import boxes, differences
 from pypto_egg.report.table import cost_table, show
+from pypto_egg.report.words import fold_words
+
+NOTHING = "nothing to lower: no InCore function holds tensor operators"
 
 
 def write_summary(lowering: Lowering, stream: TextIO) -> None:
     """Cycles for each pipe beside the reference, what differs, and whether it was verified."""
+    if not lowering.functions:
+        stream.write(f"{NOTHING}\n{verified(lowering)}\n")
+        return
     show(cost_table(lowering), stream)
+    model = lowering.functions[0].account.model
+    if model.objective != "serial":
+        stream.write(f"total of {model.name}: {fold_words(model)}\n")
     changes = differences(lowering)
     for report in lowering.functions:
         stream.write(f"\n{report.name}: {statistics(report)}\n")
@@ -19,8 +28,6 @@ def write_summary(lowering: Lowering, stream: TextIO) -> None:
             stream.write(f"  {line}\n")
         for line in changes.get(report.name, ()):
             stream.write(f"  unlike the reference: {line}\n")
-    if not lowering.functions:
-        stream.write("\nno InCore function holds tensor operators: nothing to lower\n")
     if lowering.baseline_refused:
         stream.write(f"the reference lowering refuses this program: {lowering.baseline_refused}\n")
     stream.write(f"{verified(lowering)}\n")

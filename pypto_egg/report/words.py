@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pypto_egg.egraph.recipes import Step
 from pypto_egg.egraph.tilegraph import TileGraph, TileNode
-from pypto_egg.extract.cost.model import CostVector
+from pypto_egg.extract.cost.model import CostModel, CostVector
 from pypto_egg.ir.enums import TensorLayout
 from pypto_egg.ir.expr import Expr
 from pypto_egg.ir.types import TensorType, TileType
@@ -44,6 +44,14 @@ def signed_cycles(value: float) -> str:
     return f"{value:+,.0f}" if abs(value) >= SAME_CYCLES else "0"
 
 
+def fold_words(model: CostModel) -> str:
+    """What the total of a model is."""
+    if model.objective == "serial":
+        return "the sum of all pipes: none overlap"
+    on_top = " and ".join(model.not_overlapped)
+    return f"the busiest pipe{f' plus {on_top}' if on_top else ''}; the other pipes overlap with it"
+
+
 def pipe_differences(new: CostVector, old: CostVector) -> dict[str, float]:
     """Pipe -> cycles of `new` minus those of `old`, for the pipes where they differ."""
     before = old.by_pipe()
@@ -51,10 +59,10 @@ def pipe_differences(new: CostVector, old: CostVector) -> dict[str, float]:
     return {pipe: value for pipe, value in found.items() if abs(value) >= SAME_CYCLES}
 
 
-def difference_words(new: CostVector, old: CostVector) -> str:
-    """How two costs differ: "+120 cycles (mte2 +140, vector -20)"."""
+def difference_words(more: float, new: CostVector, old: CostVector) -> str:
+    """How kernels differ whose cycles differ by `more`: "+120 cycles (mte2 +140, vector -20)"."""
     parts = [f"{pipe} {signed_cycles(v)}" for pipe, v in pipe_differences(new, old).items()]
-    return f"{signed_cycles(new.total - old.total)} cycles ({', '.join(parts) or 'same pipes'})"
+    return f"{signed_cycles(more)} cycles ({', '.join(parts) or 'same pipes'})"
 
 
 def dims_words(dims: tuple[int | Expr, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,13 @@ from typing import Any
 import pytest
 
 from pypto_egg import __version__
-from pypto_egg.report.requirements import covered
+from pypto_egg.cli import command
+from pypto_egg.egraph.saturate import Limits
+from pypto_egg.errors import OptionError
+from pypto_egg.extract.cost import cost_model_names
+from pypto_egg.ops.registry import declared, lookup
+from pypto_egg.report.requirement_texts import TEXTS
+from pypto_egg.report.requirements import covered, requirements_text
 from pypto_egg.rulesets.catalogue import ALL
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,9 +59,20 @@ def test_the_module_runs_as_the_command() -> None:
 
 def test_every_command_says_what_it_does(pypto_egg: Command) -> None:
     listed = pypto_egg("--help").out
-    for name in ("optimize", "lower", "check", "print", "run", "rules", "targets", "requirements"):
+    for name, entry in command.commands.items():
         assert f"\n  {name} " in listed
+        assert entry.short_help
+        assert f" {entry.short_help}\n" in listed
         assert pypto_egg(name, "--help").code == 0
+
+
+def test_help_states_the_defaults_and_the_names(pypto_egg: Command) -> None:
+    text = " ".join(pypto_egg("optimize", "--help").out.split())
+    limits = Limits()
+    for value in (limits.nodes, limits.iterations, f"{limits.seconds:g}"):
+        assert f"[default: {value}]" in text
+    shown = text.split("--cost-model TEXT ")[1].split(".")[0]
+    assert tuple(shown.replace(" or ", ", ").split(", ")) == cost_model_names()
 
 
 def test_print_is_canonical(pypto_egg: Command, biased: Path) -> None:
@@ -64,13 +82,13 @@ def test_print_is_canonical(pypto_egg: Command, biased: Path) -> None:
     assert "c: pl.Tensor[[100, 48], pl.FP32] = pl.tensor.matmul(a, b" in once.out
 
 
-def test_check_finds_nothing_in_a_good_program(pypto_egg: Command, biased: Path) -> None:
-    done = pypto_egg("check", biased)
+def test_verify_finds_nothing_in_a_good_program(pypto_egg: Command, biased: Path) -> None:
+    done = pypto_egg("verify", biased)
     assert (done.code, done.out) == (0, f"{biased}: no findings (tensor stage)\n")
 
 
-def test_check_finds_tensor_operators_after_lowering(pypto_egg: Command, biased: Path) -> None:
-    done = pypto_egg("check", biased, "--stage", "tile")
+def test_verify_finds_tensor_operators_after_lowering(pypto_egg: Command, biased: Path) -> None:
+    done = pypto_egg("verify", biased, "--stage", "tile")
     assert done.code == 1
     assert "IncoreTileOps: " in done.out
     assert done.out.splitlines()[-1] == f"{biased}: 3 findings (tile stage)"
@@ -79,7 +97,7 @@ def test_check_finds_tensor_operators_after_lowering(pypto_egg: Command, biased:
 
 def test_what_was_lowered_passes_the_tile_stage(pypto_egg: Command, biased: Path) -> None:
     tiles = pypto_egg("optimize", biased, "-q").out
-    assert pypto_egg("check", "-", "--stage", "tile", stdin=tiles).code == 0
+    assert pypto_egg("verify", "-", "--stage", "tile", stdin=tiles).code == 0
 
 
 def test_run_summarises_inputs_and_outputs(pypto_egg: Command, biased: Path) -> None:
@@ -137,10 +155,63 @@ def test_targets_lists_capacities(pypto_egg: Command) -> None:
     assert rows[2].startswith("a5 ")
 
 
+def test_ops_lists_every_operator(pypto_egg: Command) -> None:
+    lines = pypto_egg("ops").out.splitlines()
+    assert sorted(line.split()[0] for line in lines) == sorted(decl.name for decl in declared())
+    assert lines[0].startswith("tensor.abs")
+
+
+def test_ops_tells_what_an_operator_takes_and_where_it_runs(pypto_egg: Command) -> None:
+    one = pypto_egg("ops", "tile.matmul").out
+    assert one.startswith("pl.tile.matmul(lhs, rhs)\n  stage: tiles, after lowering\n")
+    assert "\n  runs on: cube\n  operand lhs: tile in Left\n" in one
+    both = pypto_egg("ops", "pl.cast").out
+    assert both.startswith("pl.tensor.cast(input, target_type=, mode='round')\n")
+    assert "\npl.tile.cast(" in both
+    cast = lookup("tensor.cast")
+    assert cast is not None
+    assert [kwarg.name for kwarg in cast.kwargs] == ["target_type", "mode"]
+
+
+def test_ops_of_an_unknown_name(pypto_egg: Command) -> None:
+    done = pypto_egg("ops", "matmull")
+    assert done.code == 1
+    assert "did you mean " in done.err
+    assert "matmul" in done.err.split("did you mean ")[1]
+
+
+def test_every_id_in_an_account_a_rule_or_a_document_has_a_text() -> None:
+    sources = [rule.why for ruleset in ALL.values() for rule in ruleset.rules]
+    package, documents = ROOT / "pypto_egg", sorted((ROOT / "docs").glob("*.md"))
+    accounts = sorted((package / "report").glob("*.py"))
+    for path in (package / "diagnose.py", *accounts, ROOT / "README.md", *documents):
+        sources.append(path.read_text(encoding="utf-8"))
+    used = {found for text in sources for found in re.findall(r"\b[CNKQA]-\d{2,3}\b", text)}
+    assert "C-125" in used
+    assert sorted(used - set(TEXTS)) == []
+
+
+def test_requirements_say_what_they_are(pypto_egg: Command) -> None:
+    done = pypto_egg("requirements", "C-125", "K-05")
+    first, second = done.out.splitlines()
+    assert re.fullmatch(rf"C-125 +\d+ tests  {re.escape(TEXTS['C-125'])}", first)
+    assert second.endswith(TEXTS["K-05"])
+    assert pypto_egg("requirements", "C-999").code == 1
+
+
+def test_requirements_without_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pypto_egg.report.requirements.tests_folder", lambda: None)
+    assert requirements_text(["C-125"]) == f"C-125  {TEXTS['C-125']}\n"
+    assert len(requirements_text().splitlines()) == len(TEXTS)
+    with pytest.raises(OptionError, match="not part of an installed package"):
+        requirements_text(tests=True)
+
+
 def test_requirements_are_read_from_the_marks(pypto_egg: Command) -> None:
     done = pypto_egg("requirements", "--tests")
     assert done.code == 0
     assert "\nC-125  " in done.out
+    assert f"\n{len(covered(ROOT / 'tests'))} requirements are covered\n" in done.out
     assert "tests/verify/test_verify_boxes.py::" in done.out
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from pypto_egg.errors import InternalError
+
 Command = Callable[..., Any]
 
 
@@ -53,7 +55,7 @@ def test_a_missing_file(pypto_egg: Command, tmp_path: Path) -> None:
     assert done.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["print", "optimize", "check"])
+@pytest.mark.parametrize("command", ["print", "optimize", "verify"])
 def test_a_folder_is_no_file(pypto_egg: Command, tmp_path: Path, command: str) -> None:
     done = pypto_egg(command, tmp_path)
     assert done.code == 1
@@ -96,6 +98,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(
         ("optimise", "x.py"),
         ("optimize", "x.py", "--extractor", "best"),
         ("optimize", "x.py", "--node-limit", "0"),
+        ("optimize", "x.py", "-o", "-", "--json", "-"),
         ("run", "x.py", "--seed", "one"),
         ("--no-such-option",),
     ],
@@ -123,6 +126,23 @@ def test_an_interrupt_exits_with_130(
     done = pypto_egg("run", biased)
     assert done.code == 130
     assert "Traceback" not in done.err
+
+
+def test_a_fault_of_ours_is_a_line_unless_the_traceback_is_asked_for(
+    pypto_egg: Command, biased: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object, **kwargs: object) -> None:
+        raise InternalError("no such class")
+
+    monkeypatch.setattr("pypto_egg.interp.random_inputs", broken)
+    done = pypto_egg("run", biased)
+    assert done.code == 70
+    assert done.err.startswith("error: InternalError: no such class\nthis is a fault of pypto-egg")
+    assert "Traceback" not in done.err
+    told = pypto_egg("--traceback", "run", biased)
+    assert told.code == 70
+    assert told.err.startswith("Traceback ")
+    assert ", in broken\n" in told.err
 
 
 @pytest.mark.parametrize("args", [("print", "-"), ("rules",)])
