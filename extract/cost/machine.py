@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pypto_egg.errors import LoweringError
+from pypto_egg.errors import InternalError, LoweringError
 from pypto_egg.extract.cost.extents import extents, matrix, round_up
 from pypto_egg.extract.cost.l2 import ReuseDistances, Window
 from pypto_egg.extract.cost.model import OpInstance
@@ -168,7 +168,14 @@ class Machine:
                 hint="lower the function first",
             )
         op = OpInstance(call.op, tuple(arg.type for arg in call.args), dict(call.kwargs), call.type)
-        steps = self.timing.steps(op)
+        try:
+            steps = self.timing.steps(op)
+        except InternalError as error:  # the program puts a tile where no instruction takes it
+            raise LoweringError(
+                f"{call.op} cannot be simulated: {error}",
+                span=call.span,
+                hint="put every operand into a memory space that the operation can read",
+            ) from error
         kinds = tuple(Kind(step.queue, op.op, OpStep(op, i)) for i, step in enumerate(steps))
         side = None
         if call.op in PRODUCTS and self.timing.side_operands(op):

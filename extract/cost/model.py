@@ -12,7 +12,7 @@ from pypto_egg.errors import InternalError, LoweringError, OptionError
 from pypto_egg.extract.cost.kernel import executed_calls
 from pypto_egg.ir.expr import Call
 from pypto_egg.ir.program import Function
-from pypto_egg.ir.types import TensorType, Type
+from pypto_egg.ir.types import Type
 from pypto_egg.target import Target
 
 PIPES = ("mte1", "mte2", "mte3", "fixpipe", "cube", "vector", "scalar")
@@ -142,24 +142,24 @@ class CostModel(ABC):
         Raises:
             LoweringError: an operation is not one of tile programs.
         """
-        calls = [(_instance(call), times) for call, times in executed_calls(kernel)]
+        calls = list(executed_calls(kernel))
 
         def cost(chip: Target) -> dict[str, float]:
-            vectors = [times * self.price(op, chip) for op, times in calls]
+            vectors = [times * self._price_call(call, chip) for call, times in calls]
             return {"cycles": self.fold(vectors), **sum(vectors, ZERO).by_pipe()}
 
         return cost
 
-
-def _instance(call: Call) -> OpInstance:
-    if call.op.startswith("tensor.") and isinstance(call.type, TensorType):
-        raise LoweringError(
-            f"{call.op} has no price: it is not an operation of a tile program",
-            span=call.span,
-            hint="lower the function first",
-        )
-    operands = tuple(arg.type for arg in call.args)
-    return OpInstance(call.op, operands, dict(call.kwargs), call.type)
+    def _price_call(self, call: Call, target: Target) -> CostVector:
+        operands = tuple(arg.type for arg in call.args)
+        try:
+            return self.price(OpInstance(call.op, operands, dict(call.kwargs), call.type), target)
+        except InternalError as error:  # the program's fault: not tile form, or no such transfer
+            raise LoweringError(
+                f"{call.op} has no price: {error}",
+                span=call.span,
+                hint="lower the function first, and put operands where the operation reads them",
+            ) from error
 
 
 _MODELS: dict[str, type[CostModel]] = {}
