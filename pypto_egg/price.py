@@ -11,8 +11,8 @@ from pypto_egg.egraph.skeleton import Skeleton
 from pypto_egg.egraph.tilegraph import TileGraph, TileNode
 from pypto_egg.emit.liveness import tile_bytes
 from pypto_egg.errors import UnsupportedDTypeError
-from pypto_egg.extract.cost.model import PIPES, ZERO, CostModel, CostVector, OpInstance
 from pypto_egg.extract.bottleneck import bottleneck
+from pypto_egg.extract.cost.model import PIPES, ZERO, CostModel, CostVector, OpInstance
 from pypto_egg.extract.problem import Constraint, Problem
 from pypto_egg.extract.registry import extract
 from pypto_egg.extract.result import Selection
