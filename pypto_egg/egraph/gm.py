@@ -2,13 +2,15 @@
 
 A slice, a reshape or a valid-shape change of a tensor in global memory moves no data: it is
 another window, and a load reads it directly. A reshape that is not a window of the handle itself
-becomes a window of a `tensor.view` of it.
+becomes a window of a `tensor.view` of it. NZ memory has no such views: a window of it keeps one
+offset for each axis of its tensor, also where it has lost the leading ones (N-109, N-120).
 """
 
 from __future__ import annotations
 
 from pypto_egg.egraph.terms import unsupported
 from pypto_egg.egraph.values import Window
+from pypto_egg.errors import NzError
 from pypto_egg.ir.enums import TensorLayout
 from pypto_egg.ir.expr import Call, Expr, Var, dims_of, tuple_of
 from pypto_egg.ir.fold import dim_add, dim_mul, dim_product, provably_equal, same_dims
@@ -17,6 +19,8 @@ from pypto_egg.ir.stmt import Assign, Block, For, If, Stmt, While, Yield
 from pypto_egg.ir.types import TensorType, tensor_type
 from pypto_egg.ir.visit import walk
 from pypto_egg.ops.registry import make_call
+from pypto_egg.ops.site import show_shape
+from pypto_egg.ops.windows import align_right
 
 Dim = int | Expr
 
@@ -26,11 +30,20 @@ def whole_window(handle: Var, type_: TensorType) -> Window:
     return Window(handle, (0,) * type_.rank, type_, exact=type_.layout is TensorLayout.ND)
 
 
+def in_nz_order(handle: Var) -> bool:
+    """Whether the handle's memory is annotated NZ and may be loaded as such."""
+    type_ = handle.type
+    return (
+        isinstance(type_, TensorType) and type_.layout is TensorLayout.NZ and not type_.distributed
+    )
+
+
 def view_window(call: Call, source: Window, result: Var) -> tuple[Window, Assign | None]:
     """The window that a view of a window is, and the `tensor.view` it needs, if it needs one.
 
     Raises:
         LoweringError: the view is neither a window nor a re-reading of a whole tensor.
+        NzError: a view of NZ memory whose elements lie elsewhere in NZ order.
     """
     match call.op:
         case "tensor.slice":
@@ -53,7 +66,10 @@ def _packed(type_: TensorType) -> TensorType:
     view = type_.view
     if view is None:
         return type_
-    return tensor_type(type_.shape, type_.dtype, type(view)(valid_shape=view.valid_shape))
+    layout = TensorLayout.NZ if type_.layout is TensorLayout.NZ else TensorLayout.ND
+    return tensor_type(
+        type_.shape, type_.dtype, type(view)(layout=layout, valid_shape=view.valid_shape)
+    )
 
 
 def _slice(call: Call, source: Window, result: Var) -> tuple[Window, Assign | None]:
@@ -65,12 +81,18 @@ def _slice(call: Call, source: Window, result: Var) -> tuple[Window, Assign | No
     window = Window(source.handle, moved, _packed(call.type), source.exact)
     if same_dims(shape, call.type.shape):
         return window, None
+    if in_nz_order(source.handle):
+        _check_matrix(call, source, align_right(shape, len(offsets), 1))
+        return window, None
     full_rank = tensor_type(shape, call.type.dtype)
     return _flattened(call, Window(source.handle, moved, full_rank, source.exact), result)
 
 
 def _reshaped(call: Call, source: Window, result: Var) -> tuple[Window, Assign | None]:
     assert isinstance(call.type, TensorType)
+    if in_nz_order(source.handle):
+        # All elements on one axis, in the order of their bytes: nothing else can be asked (N-130).
+        return whole_window(result, call.type), None
     if call.kwarg("layout") is not None or call.type.layout is not TensorLayout.ND:
         raise unsupported(call, "a change of layout; use a transpose flag of the matmul")
     handle_type = source.handle.type
@@ -80,6 +102,20 @@ def _reshaped(call: Call, source: Window, result: Var) -> tuple[Window, Assign |
     if same_dims(source.type.shape, handle_type.shape):
         return _viewed(source.handle, call.type.shape, (0,) * call.type.rank, call.type, result)
     return _flattened(call, source, result)
+
+
+def _check_matrix(call: Call, source: Window, shape: tuple[Dim, ...]) -> None:
+    """Refuse a slice of NZ memory that drops other axes than leading ones of extent 1."""
+    assert isinstance(call.type, TensorType)
+    kept = call.type.shape
+    if same_dims(shape[-2:], kept[-2:]) and all(extent == 1 for extent in shape[: -len(kept)]):
+        return
+    raise NzError(
+        f"NZ tensor '{source.handle.name}' is sliced to {show_shape(shape)}, of which "
+        f"{show_shape(kept)} is kept; the last two axes of an NZ tensor are one plane of fractals",
+        span=call.span,
+        hint="drop leading axes only, w[e, r0:r1, c0:c1]",
+    )
 
 
 def _flattened(call: Call, source: Window, result: Var) -> tuple[Window, Assign | None]:
@@ -116,10 +152,11 @@ def in_bounds(window: Window) -> bool:
     """Whether the window provably lies inside its handle, whatever the branches taken."""
     handle_type = window.handle.type
     assert isinstance(handle_type, TensorType)
+    shape = align_right(window.type.shape, handle_type.rank, 1)
     return all(
         (isinstance(o, int) and isinstance(s, int) and isinstance(e, int) and 0 <= o <= e - s)
         or (o == 0 and provably_equal(s, e))
-        for o, s, e in zip(window.offsets, window.type.shape, handle_type.shape, strict=True)
+        for o, s, e in zip(window.offsets, shape, handle_type.shape, strict=True)
     )
 
 

@@ -12,14 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pypto_egg.egraph.attrs import decode
+from pypto_egg.egraph.gm import in_nz_order
 from pypto_egg.egraph.snapshot import Node, Snapshot
 from pypto_egg.egraph.values import Keys
-from pypto_egg.errors import InternalError
+from pypto_egg.errors import InternalError, NzError
 from pypto_egg.ir.dtype import DTYPES, UINT8, DType
 from pypto_egg.ir.enums import Mem, TensorLayout
 from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var, as_expr, tuple_of
-from pypto_egg.ir.types import TileType, Type
+from pypto_egg.ir.types import TileType, Type, implicit_view, tile_type
 from pypto_egg.ops.registry import lookup, make_call
+from pypto_egg.ops.windows import align_right
 
 Dim = int | Expr
 
@@ -113,15 +115,18 @@ class Recipes:
         offsets, shape, valid = (self.dims(c) for c in (offsets_, shape_, valid_))
         rank = len(offsets)
         handle, before = self._handle(source)
-        args: tuple[Expr, ...] = (
-            handle, tuple_of(offsets), tuple_of(shape[-rank:]), tuple_of(valid)
-        )  # fmt: skip
         memory = Mem[self._snapshot.string(space)]
+        if in_nz_order(handle) and memory is not Mem.Mat:
+            raise NzError(f"NZ tensor '{handle.name}' can be loaded into Mat only")
+        window = (align_right(shape[-rank:], rank, 1), align_right(valid, rank, 1))
+        args: tuple[Expr, ...] = (handle, tuple_of(offsets), *map(tuple_of, window))
         kwargs: dict[str, object] = {"target_memory": memory}
         policy = self._keys.cache.get(self._handle_key(source))
         if policy is not None:
             kwargs["cache"] = policy
         call = make_call("tile.load", args, kwargs)
+        if rank > len(valid):
+            call = replace(call, result_type=_matrix(call, shape[-2:], valid))
         return Recipe(
             (*before, Step(_stand_in(call), call, "mat" if memory is Mem.Mat else "tile"))
         )
@@ -227,6 +232,29 @@ class Recipes:
 
     def _accumulate_from(self, node: Node, tiles: list[Var]) -> Recipe:
         return _single(make_call("tile.matmul_acc", (*tiles, self._scalar(node.children[3]))))
+
+
+def _matrix(load: Call, shape: tuple[Dim, ...], valid: tuple[Dim, ...]) -> TileType:
+    """The tile of a window without its leading unit axes, as FlattenTileNdTo2D leaves it."""
+    tile = load.type
+    assert isinstance(tile, TileType)
+    view = replace(implicit_view(shape, tile.space), valid_shape=valid)
+    return tile_type(shape, tile.dtype, tile.space, view)
+
+
+def check_stored(tile: Var, target: Expr) -> None:
+    """Nothing, if what is stored is an accumulator or its target is not in NZ order.
+
+    Raises:
+        NzError: NZ memory is written from a tile in another space (N-029, N-045).
+    """
+    space = _tile(tile).space
+    if isinstance(target, Var) and in_nz_order(target) and space is not Mem.Acc:
+        raise NzError(
+            f"NZ tensor '{target.name}' is written with a value that is made in "
+            f"{'Vec' if space is None else space.name}; only accumulators (Acc) can be written "
+            "to NZ: store the product itself, or keep the result ND"
+        )
 
 
 def _single(call: Call) -> Recipe:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pypto_egg.egraph.load import Loaded
-from pypto_egg.egraph.recipes import Recipe, Recipes, Step
+from pypto_egg.egraph.recipes import Recipe, Recipes, Step, check_stored
 from pypto_egg.egraph.skeleton import (
     Branch,
     Exit,
@@ -311,6 +311,7 @@ def _store_targets(items: tuple[Item, ...]) -> dict[int, Callable[[Var], Recipe]
 
 
 def _store_recipe(item: Store, tile: Var) -> Recipe:
+    check_stored(tile, item.target)
     call = make_call("tile.store", (tile, item.offsets, item.target), dict(item.kwargs))
     return Recipe((Step(Var("_", call.type), call, "store"),))
 
@@ -322,6 +323,7 @@ def _read_recipe(item: ScalarRead, tile: Var) -> Recipe:
 
 def _exit_recipe(item: ExitStore, tile: Var) -> Recipe:
     target = Var(f"ret{item.number}__out", item.type)
+    check_stored(tile, target)
     zeros = tuple_of((0,) * item.type.rank)
     call = make_call("tile.store", (tile, zeros, target))
     return Recipe((Step(Var("_", call.type), call, "store"),))

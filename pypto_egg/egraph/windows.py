@@ -3,6 +3,8 @@
 A load of a tensor that the function only reads floats: it may happen anywhere where its offsets
 are known, and equal windows are one value. A load of a tensor that is written is pinned to its
 statement, and equal windows at other statements are other values.
+
+A tensor in NZ order is loaded into Mat only, as the operand of a product (N-098, Q-37).
 """
 
 from __future__ import annotations
@@ -15,16 +17,18 @@ from pypto_egg.analysis.effects import Effects
 from pypto_egg.analysis.regions import Region, RegionKind
 from pypto_egg.egraph.bulk import fact, node
 from pypto_egg.egraph.facts import Facts
-from pypto_egg.egraph.gm import in_bounds
+from pypto_egg.egraph.gm import in_bounds, in_nz_order
 from pypto_egg.egraph.skeleton import Item, Pin
 from pypto_egg.egraph.terms import check_holdable
 from pypto_egg.egraph.values import Local, Window, deepest
-from pypto_egg.errors import LoweringError
+from pypto_egg.errors import LoweringError, NzError
 from pypto_egg.ir.enums import CachePolicy
-from pypto_egg.ir.expr import Expr, Var
+from pypto_egg.ir.expr import Call, Expr, Var
 from pypto_egg.ir.stmt import Stmt
 from pypto_egg.ir.types import TensorType
 from pypto_egg.ir.visit import free_vars
+from pypto_egg.ops.registry import lookup
+from pypto_egg.ops.site import show_shape
 
 _BARRIERS = (RegionKind.THEN, RegionKind.ELSE, RegionKind.WHILE, RegionKind.FUNCTION)
 _PRODUCTS = {"matmul", "matmul_acc"}
@@ -73,8 +77,12 @@ class Windows:
 
         Raises:
             LoweringError: its memory is laid out in a way that no load reads.
+            NzError: NZ memory that something else than a product reads, or in several planes.
         """
-        if not window.exact:
+        nz = in_nz_order(window.handle)
+        if nz:
+            _check_nz(window, stmt)
+        elif not window.exact:
             raise LoweringError(
                 f"tensor '{window.handle.name}' has layout {_layout(window)}, which is not loaded",
                 span=stmt.span,
@@ -92,7 +100,8 @@ class Windows:
         check_holdable(window.type, name, stmt.span)
         self._known[key] = (window, local, set())
         self.facts.describe(local, name)
-        self.facts.offer_vec_extents(local)
+        if not nz:
+            self.facts.offer_vec_extents(local)
         key_of_handle = self.facts.keys.handle(window.handle)
         policy = policy_of(window.handle, self.policies, self.effects.provenance)
         if policy is not None:
@@ -104,7 +113,7 @@ class Windows:
         )
         if not read_only:
             self.pins.append(Pin(point))
-        if len(window.offsets) == 2:
+        if len(window.offsets) == 2 and not nz:
             self.facts.add(fact("transposable", handle))
         return local
 
@@ -135,6 +144,27 @@ def barrier_of(region: Region) -> Region:
         assert region.parent is not None
         region = region.parent
     return region
+
+
+def _check_nz(window: Window, stmt: Stmt) -> None:
+    """Refuse to load NZ memory for anything but a product, or more than one matrix of it."""
+    name, value = window.handle.name, getattr(stmt, "value", None)
+    if isinstance(value, Call):
+        decl = lookup(value.op)
+        if decl is None or decl.family not in _PRODUCTS:
+            raise NzError(
+                f"NZ tensor '{name}' is read by {value.op}, which needs it in Vec; NZ memory is "
+                "loaded into Mat only, for a product",
+                span=value.span or stmt.span,
+                hint="keep the tensor ND where it is used like this",
+            )
+    if window.type.rank != 2:
+        raise NzError(
+            f"NZ tensor '{name}' is multiplied in a window of {show_shape(window.type.shape)}; a "
+            "cube operand from NZ memory is one matrix",
+            span=stmt.span,
+            hint="loop over the leading axes and take one panel at a time, w[e, r0:r1, c0:c1]",
+        )
 
 
 def _layout(window: Window) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from pypto_egg.emit.names import Names
 from pypto_egg.errors import LoweringError
-from pypto_egg.ir.enums import Direction, FunctionType, TensorLayout
+from pypto_egg.ir.enums import Direction, FunctionType
 from pypto_egg.ir.expr import Call, Expr, FunctionCall, Submit, Var, tuple_of
 from pypto_egg.ir.program import Function, Param, Program
 from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Scope, Stmt, While
@@ -122,7 +122,7 @@ def _call_sites(function: Function, outputs: Mapping[str, tuple[Param, ...]]) ->
 def _created(param: Param, names: Names, function: Function) -> Assign:
     type_ = param.var.type
     assert isinstance(type_, TensorType)
-    kwargs = {"dtype": type_.dtype, "layout": TensorLayout.ND}
+    kwargs = {"dtype": type_.dtype, "layout": type_.layout}
     call: Call = make_call("tensor.create", (tuple_of(type_.shape),), kwargs)
     return Assign(Var(names.unique(param.var.name), call.type), call)
 
