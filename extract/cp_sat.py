@@ -96,7 +96,8 @@ def solve_model(
         return None, None
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
         raise InternalError(f"CP-SAT refused the model: {solver.status_name(status)}")
-    bound = max(0, int(solver.best_objective_bound))
+    # A whole number, up to what its way through floating point adds: 0.9999999 stands for 1.
+    bound = max(0, round(solver.best_objective_bound))
     if status == cp_model.UNKNOWN:
         return None, bound
     choice = {

@@ -47,6 +47,9 @@ def reduce_graph(graph: Graph, *, upper: int | None = None) -> Fixed | None:
         size = _size(graph)
         if not _possible(graph):
             return None
+        merge_single(graph, fixed)  # what follows takes time quadratic in the classes left
+        if not _possible(graph):
+            return None
         trees = cheapest_trees(graph)
         known = _known_cost(graph, trees, None if upper is None else upper - fixed.base)
         must = MustSets(graph)

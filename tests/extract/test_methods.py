@@ -164,6 +164,20 @@ def test_the_solver_alone_is_exact(data, drawn):
         assert_closed(graph, answer)
 
 
+def test_the_solvers_bound_is_a_whole_number_and_not_cut_off():
+    problem = Problem(
+        [0, 0, 0, 1],
+        [[], [], [], []],
+        np.array([0, 0.125, 7, 2.5]),
+        [0],
+        node_requires=[[], [], [1], []],
+        forbidden=[[0]],
+    )
+    graph = graph_of(problem)
+    answer = solve_with_cp_sat(graph, find_landmarks(graph), {}, None)
+    assert answer.bound == answer.cost == graph.cost[1]
+
+
 @EXAMPLES
 @given(data=st.data())
 def test_landmarks_bound_the_cost_from_below(data, drawn):
