@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pypto_egg.analysis.provenance import RootKind, provenance_of
 from pypto_egg.egraph.load import Loaded
-from pypto_egg.egraph.saturate import Saturation, StopReason
+from pypto_egg.egraph.saturate import Limits, Saturation, StopReason
 from pypto_egg.egraph.tilegraph import TileGraph
 from pypto_egg.egraph.values import Window
 from pypto_egg.errors import (
@@ -43,7 +43,7 @@ def check_feasible(
             f"function '{function.name}': saturation stopped at its {saturation.stop.value} after "
             f"{saturation.iterations} iterations, before a lowering was complete",
             span=function.span,
-            hint="raise the limits",
+            hint=_raise_limit(saturation.stop),
         )
     provenance = provenance_of(function)
     for stmt in walk(function.body):
@@ -59,6 +59,19 @@ def check_feasible(
     for window in loaded.shared:
         raise _shared_window(function, window, target)
     raise _unmade(function, graph)
+
+
+_LIMITS = {
+    StopReason.NODE_LIMIT: ("--node-limit", "nodes"),
+    StopReason.ITERATION_LIMIT: ("--iteration-limit", "iterations"),
+    StopReason.TIME_LIMIT: ("--time-limit", "seconds"),
+}
+
+
+def _raise_limit(stop: StopReason) -> str:
+    option, field = _LIMITS[stop]
+    usual = getattr(Limits(), field)
+    return f"raise {option}, or limits=Limits({field}=...) from Python; the default is {usual}"
 
 
 def _unmade(function: Function, graph: TileGraph) -> LoweringError:

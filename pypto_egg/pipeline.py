@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from pypto_egg import options
 from pypto_egg.analysis.directions import upgraded_directions
 from pypto_egg.analysis.effects import check_store_paths
 from pypto_egg.analysis.result_types import with_result_types
-from pypto_egg.analysis.window_versions import with_window_versions
 from pypto_egg.analysis.window_versions import with_window_versions
 from pypto_egg.egraph.saturate import Limits, RuleGroup
 from pypto_egg.emit.callers import update_callers
@@ -23,7 +23,6 @@ from pypto_egg.errors import (
     VerifyError,
 )
 from pypto_egg.extract.cost.model import CostModel
-from pypto_egg.extract.cost.model import cost_model as find_cost_model
 from pypto_egg.extract.registry import extractor as find_extractor
 from pypto_egg.ir.enums import FunctionType
 from pypto_egg.ir.program import Function, Param, Program
@@ -33,7 +32,7 @@ from pypto_egg.lower_function import Options, has_tensor_work, lower_function
 from pypto_egg.lowering import FunctionReport, Lowering
 from pypto_egg.nz import block_nz, check_actual_stores
 from pypto_egg.rulesets.catalogue import ALTERNATIVES, LOWERING, OPT_IN, without
-from pypto_egg.target.target import Target, load_target
+from pypto_egg.target.target import Target
 from pypto_egg.text import parse, parse_file
 from pypto_egg.verify import verify_program
 
@@ -77,12 +76,12 @@ def optimize(
             subclass and its code say which.
         VerificationError: the two programs computed different values.
     """
-    groups = without((*LOWERING, *ALTERNATIVES), without_rules)
-    if allow_reassociation:
+    left_out = options.checked_names(without_rules)
+    groups = without((*LOWERING, *ALTERNATIVES), left_out)
+    if options.checked_switch("allow_reassociation", allow_reassociation):
         groups = (*groups, *OPT_IN)
-    chosen = _options(
-        target, cost_model, extractor, (*groups, *rules), limits, True, deadline_seconds
-    )
+    groups = (*groups, *options.checked_rules(rules))
+    chosen = _options(target, cost_model, extractor, groups, limits, True, deadline_seconds)
     source = _read(program)
     baseline, refused = _baseline(source, chosen)
     try:
@@ -91,6 +90,9 @@ def optimize(
         if baseline is None:
             raise
         result = baseline
+    except LoweringError as error:
+        options.name_what_is_missing(error, left_out)
+        raise
     if baseline is not None and baseline.cycles < result.cycles:
         # Saturation stopped early: what the reference finds is still ours to return.
         result = baseline
@@ -125,13 +127,13 @@ def _options(
 ) -> Options:
     find_extractor(extractor_name)
     return Options(
-        load_target(target) if isinstance(target, str) else target,
-        find_cost_model(model),
+        options.checked_target(target),
+        options.checked_cost_model(model),
         extractor_name,
         tuple(groups),
-        limits or Limits(),
+        options.checked_limits(limits),
         alternatives,
-        deadline_seconds,
+        options.checked_deadline(deadline_seconds),
     )
 
 
@@ -155,7 +157,6 @@ def _baseline(source: Program, chosen: Options) -> tuple[Lowering | None, str]:
 
 
 def _lower_program(source: Program, chosen: Options) -> Lowering:
-    source = with_window_versions(source)
     source = with_result_types(with_window_versions(source))
     verify_program(source, stage="tensor")
     functions: list[Function] = []

@@ -133,4 +133,5 @@ def test_an_iteration_limit_stops_saturation(pypto_egg: Command, biased: Path) -
     done = pypto_egg("optimize", biased, "--iteration-limit", "1")
     assert done.code == 1
     assert "saturation stopped at its iteration limit after 1 iterations" in done.err
-    assert "hint: raise the limits" in done.err
+    assert "hint: raise --iteration-limit, or limits=Limits(iterations=...)" in done.err
+    assert "the default is 5000" in done.err

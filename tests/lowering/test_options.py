@@ -1,0 +1,99 @@
+"""Wrong arguments of `optimize` are errors of ours that say what is wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import egglog
+import pytest
+
+import pypto_egg
+from pypto_egg.egraph.language import Tensor, unary
+from pypto_egg.egraph.saturate import Limits
+from pypto_egg.errors import LoweringError, OptionError
+from pypto_egg.rulesets.catalogue import ALTERNATIVES, LOWERING
+
+PRODUCT = """import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def f(
+        self, a: pl.Tensor[[16, 64], pl.FP32], b: pl.Tensor[[64, 16], pl.FP32]
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
+        c = pl.matmul(a, b)
+        return c
+"""
+
+
+def ruleset(name: str, *rules: str) -> pypto_egg.RuleSet:
+    """A ruleset whose rules of these names do nothing new."""
+
+    def rule(t: Tensor, x: Tensor) -> Any:
+        """A negation is itself."""
+        negated = unary("tensor.neg", "", x)
+        return pypto_egg.when(egglog.eq(t).to(negated)).then(egglog.union(t).with_(negated))
+
+    made = pypto_egg.RuleSet(name, "for tests")
+    for each in rules:
+        made.add(each, rule)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rules": "foo"}, "rules is a list of RuleSets, not 'foo'"),
+        ({"rules": ["foo"]}, "rules is a list of RuleSets, and holds 'foo'"),
+        ({"rules": None}, "rules is a list of RuleSets, not None"),
+        ({"rules": ruleset("alone", "one")}, "rules is a list of RuleSets, not a "),
+        ({"rules": [egglog.ruleset(name="r")]}, "rules is a list of RuleSets, and holds ruleset("),
+        ({"rules": [ruleset("mine", "one", "one")]}, "rule 'one' of ruleset 'mine' is there"),
+        (
+            {"rules": [ruleset("mine", "one"), ruleset("yours", "one")]},
+            "rule 'one' of ruleset 'yours' is there already, in 'mine'",
+        ),
+        (
+            {"rules": [ruleset("mine", LOWERING[0].rules[0].name)]},
+            f"is there already, in '{LOWERING[0].name}'",
+        ),
+        ({"without_rules": "algebra"}, "without_rules is a list of names, not 'algebra'"),
+        ({"without_rules": None}, "without_rules is a list of names, not None"),
+        ({"without_rules": ["magic"]}, "there is no ruleset 'magic'"),
+        ({"target": None}, "target is a name or a Target, not None"),
+        ({"target": 3}, "target is a name or a Target, not 3"),
+        ({"target": "h100"}, "no target 'h100'"),
+        ({"cost_model": pypto_egg.CostModel}, "cost_model is a name or a CostModel, not a"),
+        ({"cost_model": 1}, "cost_model is a name or a CostModel, not 1"),
+        ({"limits": 3}, "limits is a Limits, not 3"),
+        ({"limits": Limits(nodes=0)}, "Limits(nodes=0): it is a whole number above 0"),
+        ({"limits": Limits(seconds=-1)}, "Limits(seconds=-1): it is a number above 0"),
+        ({"limits": Limits(iterations="a")}, "Limits(iterations='a'): it is a whole number"),
+        ({"deadline_seconds": "soon"}, "deadline_seconds is 'soon'; it is a number above 0"),
+        ({"deadline_seconds": 0}, "deadline_seconds is 0; it is a number above 0"),
+        ({"allow_reassociation": "no"}, "allow_reassociation is True or False, not 'no'"),
+        ({"verify": "maybe"}, "verify is True, False or 'auto', not 'maybe'"),
+    ],
+)
+def test_wrong_options_are_told(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        pypto_egg.optimize(PRODUCT, **options)
+    assert words in str(caught.value)
+
+
+def test_own_rulesets_are_taken() -> None:
+    mine = ruleset("mine", "one")
+    assert pypto_egg.optimize(PRODUCT, rules=(mine, mine), verify=True).verified
+
+
+def test_a_ruleset_that_every_lowering_needs_is_named_when_it_is_missed() -> None:
+    with pytest.raises(LoweringError) as caught:
+        pypto_egg.optimize(PRODUCT, without_rules=["matmul", "algebra"])
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("left out: 'matmul', of which every lowering is made")
+
+
+def test_all_alternatives_can_be_left_out() -> None:
+    names = [each.name for each in ALTERNATIVES]
+    lowering = pypto_egg.optimize(PRODUCT, without_rules=names, verify=True)
+    assert lowering.verified
