@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from pypto_egg.emit.names import Names
 from pypto_egg.errors import LoweringError
+from pypto_egg.ir.calls import bound_names
 from pypto_egg.ir.enums import Direction, FunctionType
-from pypto_egg.ir.expr import Call, Expr, FunctionCall, Submit, Var, tuple_of
+from pypto_egg.ir.expr import Call, ConstInt, FunctionCall, Submit, Var, tuple_of
 from pypto_egg.ir.program import Function, Param, Program
 from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Scope, Stmt, While
-from pypto_egg.ir.types import TensorType
-from pypto_egg.ir.visit import definitions, walk
+from pypto_egg.ir.types import TensorType, Type
+from pypto_egg.ir.visit import definitions, free_vars, substitute_type, type_vars, walk
 from pypto_egg.ops.registry import make_call
 
 WRAPPERS = (FunctionType.Spmd, FunctionType.Group)
@@ -33,10 +34,11 @@ def update_callers(program: Program, gained: Mapping[str, tuple[Param, ...]]) ->
         LoweringError: a call whose result nobody takes, or a wrapper with several such calls.
     """
     outputs = dict(gained)
+    callees = {function.name: function for function in program.functions}
     functions = []
     for function in program.functions:
         if function.type in WRAPPERS:
-            function, new = _wrapper(function, outputs)
+            function, new = _wrapper(function, outputs, callees)
             if new:
                 outputs[function.name] = new
         functions.append(function)
@@ -44,14 +46,16 @@ def update_callers(program: Program, gained: Mapping[str, tuple[Param, ...]]) ->
         tuple(
             function
             if function.type in WRAPPERS or function.name in gained
-            else _call_sites(function, outputs)
+            else _call_sites(function, outputs, callees)
             for function in functions
         )
     )
 
 
 def _wrapper(
-    function: Function, outputs: Mapping[str, tuple[Param, ...]]
+    function: Function,
+    outputs: Mapping[str, tuple[Param, ...]],
+    callees: Mapping[str, Function],
 ) -> tuple[Function, tuple[Param, ...]]:
     calls = [call for call in _calls(function.body) if outputs.get(call.name)]
     if not calls:
@@ -64,8 +68,16 @@ def _wrapper(
             hint="a Spmd or Group wrapper forwards exactly one call",
         )
     names_ = Names(var.name for var in definitions(function))
+    # What the wrapper cannot name stays the callee's symbol, to which the new parameter gives a
+    # value.
+    bound = bound_names(callees[calls[0].name].params, calls[0].args)
+    known = _named(function)
+    bound = {name: to for name, to in bound.items() if known.issuperset(free_vars(to))}
     new = tuple(
-        Param(Var(names_.unique(param.var.name), param.var.type), Direction.Out)
+        Param(
+            Var(names_.unique(param.var.name), substitute_type(param.var.type, bound)),
+            Direction.Out,
+        )
         for param in outputs[calls[0].name]
     )
     body = _with_arguments(function.body, calls[0].name, tuple(param.var for param in new))
@@ -91,10 +103,21 @@ def _with_arguments(body: Block, name: str, extra: tuple[Var, ...]) -> Block:
     return _map(body, changed)
 
 
-def _call_sites(function: Function, outputs: Mapping[str, tuple[Param, ...]]) -> Function:
+def _named(function: Function) -> set[Var]:
+    """What the function can name: its variables, and extents that its parameters give alone."""
+    shapes = [p.var.type.shape for p in function.params if isinstance(p.var.type, TensorType)]
+    return {*definitions(function), *(d for s in shapes for d in s if isinstance(d, Var))}
+
+
+def _call_sites(
+    function: Function,
+    outputs: Mapping[str, tuple[Param, ...]],
+    callees: Mapping[str, Function],
+) -> Function:
     if not any(outputs.get(call.name) for call in _calls(function.body)):
         return function
-    names = Names(var.name for var in definitions(function))
+    known = _named(function)
+    names = Names(var.name for var in known)
 
     def changed(stmt: Stmt) -> tuple[Stmt, ...]:
         value = getattr(stmt, "value", None)
@@ -107,20 +130,65 @@ def _call_sites(function: Function, outputs: Mapping[str, tuple[Param, ...]]) ->
                 span=stmt.span,
                 hint=f"assign it: result = self.{value.name}(...)",
             )
-        created: list[Stmt] = []
-        extra: list[Expr] = []
-        for param in outputs[value.name]:
-            made = _created(param, names, function)
-            created.append(made)
-            extra.append(made.var)
-        call = replace(value, args=(*value.args, *extra))
-        return (*created, replace(stmt, value=call))  # type: ignore[call-arg]
+        extents = _Extents(callees[value.name], value, known, names)
+        made = [_created(param, names, extents) for param in outputs[value.name]]
+        call = replace(value, args=(*value.args, *(create.var for create in made)))
+        return (*extents.read, *made, replace(stmt, value=call))  # type: ignore[call-arg]
 
     return replace(function, body=_map(function.body, changed))
 
 
-def _created(param: Param, names: Names, function: Function) -> Assign:
-    type_ = param.var.type
+class _Extents:
+    """A callee's extents in its caller's terms.
+
+    An extent that the caller cannot name, as that of a tensor which another function returned, is
+    read by `tensor.dim` from the argument that has it.
+
+    Args:
+        read: the statements that read extents.
+    """
+
+    def __init__(
+        self, callee: Function, call: FunctionCall | Submit, known: set[Var], names: Names
+    ) -> None:
+        self.read: list[Stmt] = []
+        self._callee = callee
+        self._call = call
+        self._known = known
+        self._names = names
+        self._bound = bound_names(callee.params, call.args)
+
+    def of(self, type_: Type) -> Type:
+        """The type with all extents in the caller's terms.
+
+        Raises:
+            LoweringError: no argument tells an extent.
+        """
+        for symbol in type_vars(type_):
+            extent = self._bound.get(symbol)
+            if extent is None or not self._known.issuperset(free_vars(extent)):
+                self._bound[symbol] = self._measured(symbol)
+        return substitute_type(type_, self._bound)
+
+    def _measured(self, symbol: Var) -> Var:
+        for param, arg in zip(self._callee.params, self._call.args, strict=False):
+            shape = param.var.type.shape if isinstance(param.var.type, TensorType) else ()
+            if symbol not in shape:
+                continue
+            dim = make_call("tensor.dim", (arg, ConstInt(shape.index(symbol))))
+            var = Var(self._names.unique(symbol.name.lower()), dim.type)
+            self.read.append(Assign(var, dim))
+            return var
+        raise LoweringError(
+            f"the caller of '{self._callee.name}' cannot create its result: no argument has the "
+            f"extent '{symbol.name}'",
+            span=self._call.span,
+            hint=f"let a parameter of '{self._callee.name}' have '{symbol.name}' as an extent",
+        )
+
+
+def _created(param: Param, names: Names, extents: _Extents) -> Assign:
+    type_ = extents.of(param.var.type)
     assert isinstance(type_, TensorType)
     kwargs = {"dtype": type_.dtype, "layout": type_.layout}
     call: Call = make_call("tensor.create", (tuple_of(type_.shape),), kwargs)

@@ -6,6 +6,7 @@ import ast
 import keyword as python
 
 from pypto_egg.errors import ParseError
+from pypto_egg.ir.calls import bound_names
 from pypto_egg.ir.dtype import DTYPES, TASK_ID
 from pypto_egg.ir.expr import Cast, Expr, FunctionCall, Submit, Var, as_expr
 from pypto_egg.ir.types import ScalarType, TensorType, TupleType, Type, UnknownType
@@ -158,13 +159,9 @@ def _arguments(
 
 
 def _results(reader: Reader, callee: Signature, args: tuple[Expr, ...]) -> tuple[Type, ...]:
-    """What a call returns: the callee's types, its scalar parameters replaced by the arguments."""
+    """What a call returns: the callee's types in the caller's scalars and extents."""
     declared = callee.returns or reader.program.derived_returns.get(callee.name, ())
-    mapping: dict[Var, Expr] = {
-        param.var: arg
-        for param, arg in zip(callee.params, args, strict=True)
-        if isinstance(param.var.type, ScalarType) and isinstance(arg.type, ScalarType)
-    }
+    mapping = bound_names(callee.params, args)
     return tuple(substitute_type(result, mapping) for result in declared)
 
 

@@ -6,6 +6,7 @@ import pytest
 from kernels import both, executed, function, lines, out, program, tensor
 
 from pypto_egg import Lowering, lower, optimize
+from pypto_egg.errors import LoweringError
 from pypto_egg.ir.enums import Direction, FunctionType
 from pypto_egg.ir.expr import Call, FunctionCall, Submit, Var
 from pypto_egg.ir.program import Function
@@ -155,3 +156,67 @@ def test_the_text_of_a_lowering_is_a_program() -> None:
     again = optimize(result.text, verify=True)
     assert again.functions == ()
     assert lines(again) == lines(result)
+
+
+SYMBOLS = 'M = pl.dynamic("M")\nN = pl.dynamic("N")\n'
+ROWS = tensor(["M", 64], "FP32")
+OF_ROWS = function({"x": ROWS}, "y = pl.exp(x)\nreturn y", ROWS, "k")
+
+
+def created_shape(result: Lowering) -> tuple:
+    return creates(result.program.function("main"))[-1].type.shape
+
+
+@pytest.mark.req("C-103", "C-104")
+@pytest.mark.parametrize("extent", [32, "N", "M"])
+def test_a_buffer_has_the_extents_of_the_arguments(extent: object) -> None:
+    """The callee's symbol means nothing to the caller, or something else."""
+    x = tensor([extent, 64], "FP32")
+    main = function({"x": x}, "a = self.k(x)\nb = self.k(a)\nreturn b", x, "main", "Orchestration")
+    for result in both(program(OF_ROWS, main, before=SYMBOLS)):
+        given = result.program.function("main").params[0].var.type
+        assert created_shape(result) == given.shape
+
+
+@pytest.mark.req("C-103", "C-104")
+def test_the_callers_own_meaning_of_a_symbol_is_not_the_callees() -> None:
+    params = {"x": tensor([32, 64], "FP32"), "w": ROWS}
+    body = "a = self.k(x)\nb = self.k(w)\nreturn a, b"
+    returns = f"tuple[{params['x']}, {ROWS}]"
+    main = function(params, body, returns, "main", "Orchestration")
+    for result in both(program(OF_ROWS, main, before=SYMBOLS)):
+        first, second = creates(result.program.function("main"))
+        assert first.type.shape == (32, 64)
+        assert second.type == result.program.function("main").params[1].var.type
+
+
+@pytest.mark.req("C-103", "C-104")
+def test_an_extent_that_the_caller_cannot_name_is_read_from_the_argument() -> None:
+    annotated = f"a: {ROWS} = self.k(x)\nb = self.k(a)\nreturn b"
+    x = tensor([32, 64], "FP32")
+    main = function({"x": x}, annotated, ROWS, "main", "Orchestration")
+    for result in both(program(OF_ROWS, main, before=SYMBOLS)):
+        (dim,) = (c for c in inside(result.program.function("main"), Call) if "dim" in c.op)
+        assert dim.args[0].name == "a"
+
+
+@pytest.mark.req("C-098", "C-103")
+@pytest.mark.parametrize("kind", ["Spmd", "Group"])
+def test_a_wrapper_declares_its_new_output_in_its_own_extents(kind: str) -> None:
+    x = tensor([32, 64], "FP32")
+    wrapper = function({"x": x}, "y = self.k(x)\nreturn y", x, "w", kind)
+    main = function({"x": x}, "y = self.w(x)\nreturn y", x, "main", "Orchestration")
+    for result in both(program(OF_ROWS, wrapper, main, before=SYMBOLS)):
+        assert result.program.function("w").params[1].var.type.shape == (32, 64)
+        assert created_shape(result) == (32, 64)
+
+
+def test_an_extent_that_no_argument_tells_is_refused() -> None:
+    unknown = function(
+        {"x": tensor(["M * N", 64], "FP32")}, "y = pl.exp(x)\nreturn y",
+        tensor(["M * N", 64], "FP32"), "k",
+    )  # fmt: skip
+    x = tensor([32, 64], "FP32")
+    main = function({"x": x}, "y = self.k(x)\nreturn y", x, "main", "Orchestration")
+    with pytest.raises(LoweringError, match="no argument has the extent 'M'"):
+        lower(program(unknown, main, before=SYMBOLS), verify=False)
