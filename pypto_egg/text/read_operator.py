@@ -68,7 +68,7 @@ def resolve(reader: Reader, node: ast.Call, path: tuple[str, ...], arguments: Ar
     name = _operator_name(reader, path, arguments)
     decl = registry.lookup(name)
     if decl is None:
-        return _unknown(reader, node, path, arguments)
+        return _unknown(reader, node, path, name, arguments)
     given, options = operands.bind(reader, node, decl, arguments)
     defaulted = _whole_window(decl, given)
     kwargs = operands.read_kwargs(reader, decl, options)
@@ -187,7 +187,9 @@ def _inherit_split(reader: Reader, kwargs: dict[str, object]) -> None:
         kwargs["split"] = {"UP_DOWN": 1, "LEFT_RIGHT": 2}.get(reader.splits[-1].name, 0)
 
 
-def _unknown(reader: Reader, node: ast.Call, path: tuple[str, ...], arguments: Arguments) -> Expr:
+def _unknown(
+    reader: Reader, node: ast.Call, path: tuple[str, ...], name: str, arguments: Arguments
+) -> Expr:
     """A call of an operator that the registry does not have, kept as written outside of kernels."""
     shown = ".".join(path) if path[0] == "pld" else f"pl.{'.'.join(path)}"
     written = language_path(reader, node.func)
@@ -197,7 +199,7 @@ def _unknown(reader: Reader, node: ast.Call, path: tuple[str, ...], arguments: A
         raise UnknownOpError(
             f"unknown operator '{shown}' in {reader.type.value} function '{reader.function}'",
             span=reader.span(node.func),
-            hint=closest(shown, known_operators()),
+            hint=_other_kind(name) or closest(shown, _operators_like(path, name)),
         )
     args: list[Expr] = []
     kwargs: list[tuple[str, object]] = []
@@ -222,10 +224,43 @@ def _free_argument(reader: Reader, node: ast.expr, arguments: Arguments) -> obje
     return values.read_attribute(reader, node)
 
 
-def known_operators() -> list[str]:
-    """Every way to name a registered operator."""
-    names = [
-        decl.name if decl.namespace == "pld" else f"pl.{decl.name}" for decl in registry.declared()
-    ]
-    leaves = dict.fromkeys(name.rsplit(".", 1)[1] for name in names)
-    return [*names, *(f"pl.{leaf}" for leaf in leaves), *(f"pl.{name}" for name in dsl.FIXED)]
+# What to write in a tensor program for an operator that only tiles have.
+_ON_TENSORS = {
+    "relu": "pl.maximum(x, zero) with zero = pl.full([...], dtype=..., value=0.0)",
+    "maximums": "pl.maximum with a tensor from pl.full",
+    "minimums": "pl.minimum with a tensor from pl.full",
+    "gemv": "pl.matmul",
+    "gemv_acc": "pl.matmul_acc",
+    "gemv_bias": "pl.matmul and pl.col_expand_add",
+    "matmul_bias": "pl.matmul and pl.col_expand_add",
+    "batch_matmul": "pl.matmul",
+    "batch_matmul_acc": "pl.matmul_acc",
+    "transpose_view": "pl.transpose, or a_trans and b_trans of pl.matmul",
+    "extract": "pl.slice",
+    "load": "pl.slice, or nothing: lowering loads",
+    "store": "pl.assemble, or a return: lowering stores",
+    "move": "nothing: lowering places values",
+}
+
+
+def _other_kind(name: str) -> str | None:
+    """A hint for an operator that tiles have and tensors do not, or the other way round."""
+    namespace, _, leaf = name.partition(".")
+    other = {"tensor": "tile", "tile": "tensor"}.get(namespace)
+    if other is None or registry.lookup(f"{other}.{leaf}") is None:
+        return None
+    if other == "tensor":
+        return f"pl.{leaf} is an operator on tensors, and its operand is a tile"
+    instead = f"; on tensors write {_ON_TENSORS[leaf]}" if leaf in _ON_TENSORS else ""
+    return f"pl.{leaf} is an operator on tiles, which lowering makes{instead}"
+
+
+def _operators_like(path: tuple[str, ...], name: str) -> list[str]:
+    """The operators that may stand where `path` does, spelled as it is."""
+    namespace = name.partition(".")[0]
+    if path[0] in dsl.NAMESPACES:
+        names = [decl.name for decl in registry.declared() if decl.namespace == path[0]]
+        return names if path[0] == "pld" else [f"pl.{each}" for each in names]
+    leaves = [d.name.partition(".")[2] for d in registry.declared() if d.namespace == namespace]
+    fixed = [short for short, full in dsl.FIXED.items() if registry.lookup(full) is not None]
+    return [f"pl.{leaf}" for leaf in dict.fromkeys((*leaves, *fixed))]

@@ -26,7 +26,7 @@ from pypto_egg.ir.types import (
     tile_type,
 )
 from pypto_egg.text import read_expr
-from pypto_egg.text.reader import Reader, closest, construct_name, language_path
+from pypto_egg.text.reader import Reader, closest, construct_name, dtype_hint, language_path
 
 E = TypeVar("E", bound=Enum)
 Dim = int | Expr
@@ -116,7 +116,7 @@ def read_dtype(reader: Reader, node: ast.expr) -> DType:
         return DTYPES[path[0]]
     name = path[-1] if path else ""
     shown = ast.unparse(node)
-    raise reader.fault(node, f"'{shown}' is not a dtype", closest(name, DTYPES))
+    raise reader.fault(node, f"'{shown}' is not a dtype", dtype_hint(name))
 
 
 def read_enum(reader: Reader, node: ast.expr, enum: type[E], names: tuple[str, ...]) -> E:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pypto_egg.errors import ParseError, TypeCheckError
-from pypto_egg.ir.dtype import INDEX
+from pypto_egg.ir.dtype import DTYPES, INDEX
 from pypto_egg.ir.enums import FunctionType, SplitMode
 from pypto_egg.ir.expr import Var
 from pypto_egg.ir.program import Param
@@ -129,6 +129,14 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     """A hint that lists the known names most like `name`, or None."""
     near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else None
+
+
+def dtype_hint(name: str) -> str:
+    """A hint for a name that is no dtype: the one that is meant, if that can be told, and all."""
+    meant = name.upper().replace("FLOAT", "FP").replace("BFP", "BF")
+    near = [meant] if meant in DTYPES else difflib.get_close_matches(meant, DTYPES, n=2)
+    question = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"{question}the dtypes are: {', '.join(DTYPES)}"
 
 
 def dotted(node: ast.AST) -> tuple[str, ...] | None:

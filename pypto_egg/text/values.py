@@ -9,7 +9,7 @@ from pypto_egg.ir.dtype import DTYPES
 from pypto_egg.ir.expr import Call
 from pypto_egg.ir.types import UnknownType
 from pypto_egg.text import read_expr
-from pypto_egg.text.reader import Reader, closest, dotted, language_path
+from pypto_egg.text.reader import Reader, closest, dotted, dtype_hint, language_path
 from pypto_egg.text.vocabulary import ENUMS, Parenthesised, positional_key
 
 
@@ -62,7 +62,9 @@ def _named(reader: Reader, node: ast.Attribute) -> object:
     if value is not None:
         return value
     parts = dotted(node)
-    hint = closest(parts[-1], [*DTYPES, *ENUMS]) if parts else None
+    hint = closest(parts[-1], ENUMS) if parts else None
+    if hint is None and parts and len(parts) == 2:
+        hint = dtype_hint(parts[-1])
     raise reader.fault(node, f"'{ast.unparse(node)}' is not a value of the language", hint)
 
 

@@ -10,7 +10,7 @@ from pypto_egg.ir.expr import Call, Expr, FunctionCall, Submit, Var
 from pypto_egg.ir.fold import provably_le
 from pypto_egg.ir.program import Function, Program
 from pypto_egg.ir.stmt import Assign, Block, For, If, Return, Stmt, While, Yield
-from pypto_egg.ir.types import TileType, TupleType, Type, UnknownType
+from pypto_egg.ir.types import TensorType, TileType, TupleType, Type, UnknownType
 from pypto_egg.ir.visit import (
     defined_by,
     defined_inside,
@@ -208,4 +208,30 @@ def _check_return(function: Function, stmt: Return) -> Iterator[Finding]:
     for value, declared in zip(stmt.values, function.returns, strict=True):
         problem = kind_mismatch(value.type, declared)
         if problem is not None:
-            yield _finding(function, stmt, f"a returned value has {problem} that is declared")
+            yield _finding(
+                function,
+                stmt,
+                f"a returned value has {problem} that is declared",
+                _cast_hint(function, value, declared),
+            )
+
+
+def _cast_hint(function: Function, value: Expr, declared: Type) -> str | None:
+    """Where a value of another dtype than the declared one was made, and the cast that is wanting.
+
+    None where it is not the dtype that differs.
+    """
+    shaped = TensorType | TileType
+    if not isinstance(value.type, shaped) or not isinstance(declared, shaped):
+        return None
+    if value.type.dtype == declared.dtype or not isinstance(value, Var):
+        return None
+    made = ""
+    for stmt in walk(function.body):
+        if isinstance(stmt, Assign) and stmt.var is value and isinstance(stmt.value, Call):
+            line = f" in line {stmt.span.line}" if stmt.span is not None else ""
+            made = f", which {stmt.value.op} makes{line},"
+    return (
+        f"{value.name}{made} is {value.type.dtype}: return "
+        f"z = pl.cast({value.name}, target_type=pl.{declared.dtype}) instead"
+    )
