@@ -82,6 +82,7 @@ def solve_model(
     """
     from ortools.sat.python import cp_model
 
+    model.clear_hints()
     for cls, nodes in graph.nodes.items():
         for node in nodes:
             model.add_hint(pick[node], hint.get(cls) == node)

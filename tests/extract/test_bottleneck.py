@@ -60,6 +60,9 @@ def test_it_is_the_least_of_all_selections(data, problems, allowed_selections):
     assert math.isclose(found.cost, want, rel_tol=1e-9)
     assert found.bound <= found.cost
     found.check(problem)
+    ties = [c for c in choices if objective(problem, c, alone) <= want * (1 + Fraction(1, 10**9))]
+    cheapest = min(math.fsum(problem.node_cost[n] for n in c.values()) for c in ties)
+    assert math.fsum(problem.node_cost[n] for n in found.choice.values()) == cheapest
 
 
 @settings(max_examples=60, deadline=None)
@@ -92,6 +95,16 @@ def test_work_is_spread_over_pipes_where_the_serial_sum_would_keep_it_on_one():
     assert spread.cost == 4.0
     assert sorted(spread.choice.values()) in ([0, 1, 4], [0, 2, 3])
     spread.check(TWO_WAYS)
+
+
+def test_a_pipe_with_time_to_spare_gets_no_useless_work():
+    """Class 1 is the bottleneck; class 2 could waste 3 cycles on the vector unit without harm."""
+    problem = replace(
+        TWO_WAYS,
+        node_cost=np.array([0.0, 9.0, 9.0, 3.0, 1.0]),
+        node_vector=np.array([[0, 0, 0], [9, 0, 0], [9, 0, 0], [0, 3, 0], [0, 1, 0]], dtype=float),
+    )
+    assert extract(problem, objective="bottleneck").choice[2] == 4
 
 
 def test_the_same_problem_gives_the_same_selection():
