@@ -8,14 +8,17 @@ offset for each axis of its tensor, also where it has lost the leading ones (N-1
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pypto_egg.egraph.terms import unsupported
 from pypto_egg.egraph.values import Window
 from pypto_egg.errors import NzError
 from pypto_egg.ir.enums import TensorLayout
 from pypto_egg.ir.expr import Call, Expr, Var, dims_of, tuple_of
+from pypto_egg.ir.flows import flows_of
 from pypto_egg.ir.fold import dim_add, dim_mul, dim_product, provably_equal, same_dims
 from pypto_egg.ir.program import Function
-from pypto_egg.ir.stmt import Assign, Block, For, If, Stmt, While, Yield
+from pypto_egg.ir.stmt import Assign
 from pypto_egg.ir.types import TensorType, tensor_type
 from pypto_egg.ir.visit import walk
 from pypto_egg.ops.registry import make_call
@@ -168,16 +171,19 @@ def changes_layout(call: Call) -> bool:
     return call.op == "tensor.view" and layout is TensorLayout.DN
 
 
-def reordered_views(function: Function) -> frozenset[Var]:
-    """The variables that may stand for memory read with its axes exchanged.
+def reordered_views(function: Function, taken: Iterable[Var]) -> frozenset[Var]:
+    """The variables that may stand for memory read with its axes exchanged, or read before.
 
-    No load names such a view as its source, so it is a computed value to the e-graph, also where
-    a loop or a branch passes it on.
+    No handle names such a view, so it is a computed value to the e-graph, also where a loop or a
+    branch passes it on.
+
+    Args:
+        taken: views of memory that is written after they have been taken.
     """
     flows: dict[Var, list[Var]] = {}
-    found: list[Var] = []
+    found = list(taken)
     for stmt in walk(function.body):
-        for target, value in _flows(stmt):
+        for target, value in flows_of(stmt):
             sources = value.args[:1] if isinstance(value, Call) else (value,)
             for source in sources:
                 if isinstance(source, Var):
@@ -191,26 +197,3 @@ def reordered_views(function: Function) -> frozenset[Var]:
             reached.add(var)
             found.extend(flows.get(var, ()))
     return frozenset(reached)
-
-
-def _flows(stmt: Stmt) -> list[tuple[Var, Expr]]:
-    """Which value each variable of a statement may take over."""
-    match stmt:
-        case Assign(var, value):
-            return [(var, value)]
-        case For() | While():
-            yields = _yields(stmt.body)
-            pairs = [*zip(stmt.iter_args, stmt.inits, strict=False)]
-            pairs += zip(stmt.iter_args, yields, strict=False)
-            pairs += zip(stmt.results, stmt.inits, strict=False)
-            return [*pairs, *zip(stmt.results, yields, strict=False)]
-        case If():
-            arms = (_yields(stmt.then), _yields(stmt.orelse))
-            return [pair for arm in arms for pair in zip(stmt.results, arm, strict=False)]
-        case _:
-            return []
-
-
-def _yields(block: Block) -> tuple[Expr, ...]:
-    last = block[-1] if block else None
-    return last.values if isinstance(last, Yield) else ()

@@ -62,11 +62,11 @@ from pypto_egg.ir.fold import const_value, dim_add, same_dims
 from pypto_egg.ir.program import Function, Program
 from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Return, Scope, Stmt, While, Yield
 from pypto_egg.ir.types import TensorType
-from pypto_egg.ir.visit import free_vars
+from pypto_egg.ir.visit import free_vars, walk
 from pypto_egg.ops.registry import lookup
+from pypto_egg.ops.snapshots import VIEWS, snapshots
 
 Value = Local | Window
-VIEWS = ("slice", "reshape", "view", "set_validshape", "reinterpret_view")
 
 
 @dataclass
@@ -107,6 +107,7 @@ class Loader:
     _direct: dict[Var, DirectOutput] = field(default_factory=dict)
     _in_memory: set[Var] = field(default_factory=set)
     _reordered: frozenset[Var] = frozenset()
+    _taken: frozenset[Var] = frozenset()
 
     def __post_init__(self) -> None:
         self.facts = Facts(self.keys)
@@ -118,7 +119,8 @@ class Loader:
         for param in self.function.params:
             if isinstance(param.var.type, TensorType):
                 self.values[param.var] = whole_window(param.var, param.var.type)
-        self._reordered = reordered_views(self.function)
+        self._taken = snapshots(self.function)
+        self._reordered = reordered_views(self.function, self._written_views())
         for direct in direct_outputs(self.function):
             self._direct[direct.carried[1]] = direct
             self._in_memory.update((direct.seed, *direct.carried))
@@ -216,7 +218,9 @@ class Loader:
 
     def _view(self, call: Call, source: Window, var: Var, stmt: Assign) -> list[Item]:
         window, made = view_window(call, source, var)
-        self.values[var] = window
+        if source.taken is not None:
+            window = replace(window, taken=source.taken)
+        self.values[var] = self._windows.taken(window, stmt) if var in self._taken else window
         # The view itself stays for whoever returns it or writes through it.
         return [Keep(stmt)] if made is None else [Keep(made), Keep(stmt)]
 
@@ -435,10 +439,12 @@ class Loader:
                 values.append(DirectExit(value, number, direct.out))
                 number += 1
                 continue
-            if not isinstance(tensor, Local) or tensor.window is not None:
+            if isinstance(tensor, Window) and tensor.taken is not None:
+                tensor = self._windows.load(tensor, stmt, _label(value))
+            elif not isinstance(tensor, Local) or tensor.window is not None:
                 values.append(value)
                 continue
-            if self._is_written_view(value):
+            elif self._is_written_view(value):
                 raise LoweringError(
                     f"'{_label(value)}' is returned, but it is a re-ordered view of a tensor that "
                     "this function writes",
@@ -450,6 +456,11 @@ class Loader:
             values.append(ExitStore(key, number, declared))
             number += 1
         return Exit(tuple(values), stmt)
+
+    def _written_views(self) -> list[Var]:
+        """Views that are values because their memory is written, in program order."""
+        made = [s.var for s in walk(self.function.body) if isinstance(s, Assign)]
+        return [v for v in made if v in self._taken and not self.effects.is_read_only(v)]
 
     def _is_written_view(self, value: Expr) -> bool:
         """Whether a copy of the value may differ from the memory that the value is a view of."""

@@ -11,6 +11,7 @@ from pypto_egg.ir.dtype import DType
 from pypto_egg.ir.enums import CachePolicy
 from pypto_egg.ir.expr import Expr, Var, as_dim
 from pypto_egg.ir.fold import fold
+from pypto_egg.ir.stmt import Stmt
 from pypto_egg.ir.types import TensorType
 
 Dim = int | Expr
@@ -43,12 +44,15 @@ class Window:
         type: the window's own shape, valid shape and dtype.
         exact: False for a handle whose view the loader cannot turn into offsets; it can be
             stored to and passed on, but not loaded from.
+        taken: the view that reads the memory, where later writes must not show in it; None if
+            the consumer does.
     """
 
     handle: Var
     offsets: tuple[Dim, ...]
     type: TensorType
     exact: bool = True
+    taken: Stmt | None = None
 
 
 @dataclass

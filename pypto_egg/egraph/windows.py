@@ -89,9 +89,10 @@ class Windows:
                 hint="pass it as a row-major (ND) tensor",
             )
         read_only = self.effects.is_read_only(window.handle)
-        point = 0 if read_only else self.effects.regions.position_of(stmt) + 1
+        made_at = window.taken or stmt
+        point = 0 if read_only else self.point_of(made_at)
         key = self._key(window, point)
-        home = self._home(window, stmt)
+        home = self._home(window, made_at)
         if key in self._known:
             known = self._known[key][1]
             self.facts.add(fact("at", known.term, home.id))
@@ -111,11 +112,22 @@ class Windows:
         self.facts.add(
             fact("floating", local.term) if read_only else fact("pinned", local.term, point)
         )
-        if not read_only:
+        if not read_only and window.taken is None:
             self.pins.append(Pin(point))
         if len(window.offsets) == 2 and not nz:
             self.facts.add(fact("transposable", handle))
         return local
+
+    def taken(self, window: Window, stmt: Stmt) -> Window:
+        """The window as a view that is read here: later writes do not show in it."""
+        if window.taken is not None or self.effects.is_read_only(window.handle):
+            return window
+        self.pins.append(Pin(self.point_of(stmt)))
+        return replace(window, taken=stmt)
+
+    def point_of(self, stmt: Stmt) -> int:
+        """What tells reads of written memory apart: the statement that reads."""
+        return self.effects.regions.position_of(stmt) + 1
 
     def _key(self, window: Window, point: int) -> str:
         parts = [self.facts.keys.handle(window.handle), str(point)]

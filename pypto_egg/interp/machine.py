@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
+from math import prod
 from typing import cast
 
-from pypto_egg.errors import InternalError, InterpretError
+from pypto_egg.errors import InternalError, InterpretError, WorkLimitError
 from pypto_egg.interp.conform import Dims, as_declared, conform
 from pypto_egg.interp.scalars import dimension, evaluate
 from pypto_egg.interp.semantics import meaning_of
@@ -32,10 +33,14 @@ from pypto_egg.ir.stmt import (
     Yield,
 )
 from pypto_egg.ir.types import TensorType, TupleType
+from pypto_egg.ops.snapshots import snapshots
 from pypto_egg.source import Span
 
 MAX_CALL_DEPTH = 64
 MAX_WHILE_TRIPS = 1_000_000
+# What an operator, a trip or a function call costs beside its elements: about as much time as
+# this many elements of an elementwise operator.
+STEP_COST = 10_000
 _ON_CORE = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 
 
@@ -69,15 +74,40 @@ def located(span: Span | None) -> Iterator[None]:
 
 
 class Machine:
-    """Executes functions of one program; a `Frame` each."""
+    """Executes functions of one program; a `Frame` each.
 
-    def __init__(self, program: Program) -> None:
+    Args:
+        budget: the work after which execution stops, None for no end (see `run`).
+    """
+
+    def __init__(self, program: Program, budget: int | None = None) -> None:
         self.functions = {function.name: function for function in program.functions}
         self.depth = 0
         self.tasks = 0
+        self.budget = budget
+        self.spent = 0
+        self._snapshots: dict[str, frozenset[Var]] = {}
+
+    def snapshots_of(self, function: Function) -> frozenset[Var]:
+        """The views that are values in a device function."""
+        if function.name not in self._snapshots:
+            self._snapshots[function.name] = snapshots(function)
+        return self._snapshots[function.name]
+
+    def spend(self, result: Value = None) -> None:
+        """Count one step and the elements of what it made.
+
+        Raises:
+            WorkLimitError: the budget is used up.
+        """
+        elements = prod(result.shape) if isinstance(result, TensorValue | TileValue) else 0
+        self.spent += STEP_COST + elements
+        if self.budget is not None and self.spent > self.budget:
+            raise WorkLimitError(f"the run takes more than its budget of {self.budget} steps")
 
     def call(self, name: str, args: tuple[Value, ...], launch: Launch) -> tuple[Value, ...]:
         """The values that function `name` returns for evaluated arguments."""
+        self.spend()
         function = self.functions.get(name)
         if function is None:
             raise InterpretError(f"the program has no function '{name}'")
@@ -119,6 +149,8 @@ class Frame:
         self.machine = machine
         self.function = function
         self.launch = launch
+        on_core = function.type in _ON_CORE
+        self.snapshots = machine.snapshots_of(function) if on_core else frozenset[Var]()
         self.variables: dict[Var, Value] = {}
         self.dims = Dims(self.dim, self.variables.__contains__)
 
@@ -209,13 +241,15 @@ class Frame:
                 call, args, self.dim, self.variables.__contains__, self.launch, for_effect
             )
             try:
-                return meaning(site)
+                made = meaning(site)
             except (ValueError, IndexError) as error:
                 # Extents that only the run knows can contradict each other in many ways; numpy
                 # notices all of them.
                 shapes = [list(v.shape) for v in args if isinstance(v, TensorValue | TileValue)]
                 listed = ", ".join(map(str, shapes))
                 raise site.error(f"operands of shapes {listed} do not fit: {error}") from error
+            self.machine.spend(made)
+            return made
 
     def blocks(self, call: FunctionCall | Submit) -> int | None:
         """The launch width that a call or its callee states, or None."""
@@ -274,7 +308,10 @@ class Frame:
     def statement(self, stmt: Stmt) -> Signal:
         match stmt:
             case Assign(var=var, value=value):
-                self.bind(var, self.value(value))
+                made = self.value(value)
+                if var in self.snapshots and isinstance(made, TensorValue):
+                    made = made.copied()
+                self.bind(var, made)
                 return None
             case Eval(value=value):
                 if isinstance(value, Call):
@@ -342,6 +379,7 @@ class Frame:
         self, stmt: For | While, carried: tuple[Value, ...]
     ) -> tuple[tuple[Value, ...], Signal]:
         """One iteration: the carried values after it, and how it ended."""
+        self.machine.spend()
         self.bind_all(stmt.iter_args, carried)
         signal = self.block(stmt.body)
         if isinstance(signal, Yielded):
@@ -383,6 +421,7 @@ class Frame:
             raise InterpretError(f"the width of the {stmt.kind} scope is {count!r}, not a number")
         outer = self.launch
         for position in range(count):
+            self.machine.spend()
             if stmt.kind == "spmd":
                 self.launch = replace(outer, block=position, blocks=count)
             else:

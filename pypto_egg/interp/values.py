@@ -47,6 +47,13 @@ class TensorValue:
     def dtype(self) -> DType:
         return self.region.dtype
 
+    def copied(self) -> TensorValue:
+        """The elements as they are now, in memory of their own."""
+        bytes_ = self.region.buffer
+        own = Buffer(bytes_.bytes.size)
+        own.bytes[:] = bytes_.bytes
+        return replace(self, region=replace(self.region, buffer=own), in_gm=False)
+
     def read(self, extent: Shape | None = None) -> np.ndarray:
         """A copy of the leading `extent` elements (of the valid region by default).
 

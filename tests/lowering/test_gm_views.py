@@ -6,6 +6,7 @@ import pytest
 from kernels import (
     both,
     evals,
+    incore,
     inout,
     kernel,
     loads_of,
@@ -67,14 +68,20 @@ def test_a_returned_window_of_a_parameter(view: str, shape: list[int]) -> None:
     both(kernel({"x": f}, beside, f"tuple[{g}, {g}]"))
 
 
-@pytest.mark.req("C-058")
-def test_a_returned_re_ordered_view_is_refused() -> None:
-    """Its bytes are in another order than a caller would read them in."""
+@pytest.mark.req("C-172")
+def test_a_returned_transpose_is_a_tile_that_is_stored() -> None:
+    """Its bytes are in another order than the parameter's: the caller gets another tensor."""
+    transposed = tensor([32, 16], "FP32")
     text = kernel(
-        {"x": tensor([16, 32], "FP32")},
-        "y = pl.transpose(x, 0, 1)\nreturn y",
-        tensor([32, 16], "FP32"),
+        {"x": tensor([16, 32], "FP32")}, "y = pl.transpose(x, 0, 1)\nreturn y", transposed
     )
+    for result in both(text):
+        assert [p.var.name for p in incore(result).params] == ["x", "ret0__out"]
+
+
+def test_a_transpose_of_written_memory_that_is_returned_is_refused() -> None:
+    body = "y = pl.transpose(x, 0, 1)\npl.tensor.write(x, [0, 0], 1.0)\nreturn y"
+    text = kernel({"x": X}, body, tensor([32, 16], "FP32"))
     for make in (lower, optimize):
         with pytest.raises(LoweringError, match="'y' is returned") as caught:
             make(text)
