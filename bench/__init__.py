@@ -1,4 +1,4 @@
-"""The harness: real kernels, comparisons of alignment choices and cost models, scaling.
+"""The harness: real kernels, solvers and extractors compared, the speed of `optimize`, fuzzing.
 
 `kernels/` holds PyPTO programs as users write them; they are read as text, never imported.
 """

@@ -1,0 +1,160 @@
+"""How long `optimize` takes: small kernels, a long function, and how that grows.
+
+    python -m pypto_egg.bench.speed
+
+Prints Markdown tables. All figures are of a warm process (everything imported, the rules of our
+rulesets known to the engine), with verify=False; what verification adds is a column of its own.
+CPU seconds are those of this process, so that a busy machine spoils them less than wall seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pypto_egg import Lowering, optimize
+from pypto_egg.bench.programs import layer_chain
+from pypto_egg.interp import compare, random_inputs
+from pypto_egg.interp.run import entry_function
+
+KERNELS = Path(__file__).resolve().parent / "kernels"
+PROMISED = {"one matmul": 0.150, "attention block": 0.600, "100 layers": 3.0}
+"""Wall seconds that the product promises."""
+PROMISED_EXPONENT = 1.2
+DEPTHS = (25, 50, 100, 200)
+STAGES = {
+    "load": ("load", "register"),
+    "saturation": ("saturate",),
+    "snapshot": ("snapshot", "type"),
+    "price": ("price",),
+    "extraction": ("extract",),
+    "emission": ("emit",),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call: its result, the CPU and the wall seconds."""
+
+    result: Lowering
+    cpu: float
+    wall: float
+
+
+def one_matmul() -> str:
+    """The decode projection of the kernels, a single product."""
+    return (KERNELS / "qwen3_decode_proj.py").read_text(encoding="utf-8")
+
+
+def attention_block() -> str:
+    """Two products with a softmax between them."""
+    return (KERNELS / "attention_block.py").read_text(encoding="utf-8")
+
+
+def timed(work: Callable[[], Lowering]) -> Run:
+    """What `work` returns and how long it took."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    result = work()
+    return Run(result, time.process_time() - cpu, time.perf_counter() - wall)
+
+
+def best(text: str, repeats: int) -> Run:
+    """The fastest of some runs by CPU time, with the least wall time of all of them."""
+    runs = [timed(lambda: optimize(text, verify=False)) for _ in range(repeats)]
+    fastest = min(runs, key=lambda run: run.cpu)
+    return Run(fastest.result, fastest.cpu, min(run.wall for run in runs))
+
+
+def stage_seconds(result: Lowering) -> dict[str, float]:
+    """Wall seconds of each stage, over all functions, without those of the reference."""
+    found = dict.fromkeys(STAGES, 0.0)
+    for report in result.functions:
+        for stage, parts in STAGES.items():
+            found[stage] += sum(report.seconds.get(part, 0.0) for part in parts)
+    return found
+
+
+def reference_seconds(result: Lowering) -> float:
+    """Wall seconds of the reference lowering, which `optimize` makes to compare with."""
+    if result.baseline is None:
+        return 0.0
+    return sum(sum(report.seconds.values()) for report in result.baseline.functions)
+
+
+def verification_seconds(result: Lowering) -> float:
+    """Wall seconds for random inputs, both executions and the comparison."""
+    started = time.perf_counter()
+    entry = entry_function(result.source)
+    inputs = random_inputs(entry, program=result.source)
+    compare(result.source, result.program, inputs, function=entry.name)
+    return time.perf_counter() - started
+
+
+def growth_exponent(seconds: dict[int, float]) -> float:
+    """The slope of a straight line through (log depth, log seconds), by least squares."""
+    slope, _ = statistics.linear_regression(
+        [math.log(depth) for depth in seconds], [math.log(taken) for taken in seconds.values()]
+    )
+    return slope
+
+
+def print_claims(runs: dict[str, Run]) -> None:
+    """Prints what was promised beside what was measured."""
+    print("| program | promised, s | wall, s | CPU, s |")
+    print("|---|---|---|---|")
+    for name, promised in PROMISED.items():
+        print(f"| {name} | {promised:.2f} | {runs[name].wall:.3f} | {runs[name].cpu:.3f} |")
+
+
+def print_stages(runs: dict[str, Run]) -> None:
+    """Prints where the wall time goes; the rest is reading the text and the verifiers."""
+    heads = [*STAGES, "reference", "rest", "verification"]
+    print("| program | e-nodes | " + " | ".join(heads) + " |")
+    print("|---" * (len(heads) + 2) + "|")
+    for name, run in runs.items():
+        stages = stage_seconds(run.result)
+        reference = reference_seconds(run.result)
+        rest = max(0.0, run.cpu - sum(stages.values()) - reference)
+        row = [*stages.values(), reference, rest, verification_seconds(run.result)]
+        nodes = sum(report.saturation.nodes for report in run.result.functions)
+        print(f"| {name} | {nodes} | " + " | ".join(f"{value:.3f}" for value in row) + " |")
+
+
+def print_growth(runs: dict[int, Run]) -> None:
+    """Prints the seconds for each depth and the exponents of their growth."""
+    print("| layers | wall, s | CPU, s |")
+    print("|---|---|---|")
+    for depth, run in runs.items():
+        print(f"| {depth} | {run.wall:.3f} | {run.cpu:.3f} |")
+    wall = growth_exponent({depth: run.wall for depth, run in runs.items()})
+    cpu = growth_exponent({depth: run.cpu for depth, run in runs.items()})
+    print(f"\nGrowth: layers^{wall:.2f} by wall time, layers^{cpu:.2f} by CPU time; ", end="")
+    print(f"promised is at most {PROMISED_EXPONENT}.")
+
+
+def main() -> None:
+    """Prints the claims, the stages and the growth as Markdown."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3, help="runs of which the best counts")
+    repeats = parser.parse_args().repeats
+    optimize(layer_chain(5), verify=False)  # warm: imports, rules, extraction
+    chains = {depth: best(layer_chain(depth), repeats) for depth in DEPTHS}
+    runs = {
+        "one matmul": best(one_matmul(), repeats),
+        "attention block": best(attention_block(), repeats),
+        "100 layers": chains[100],
+    }
+    print_claims(runs)
+    print()
+    print_stages(runs)
+    print()
+    print_growth(chains)
+
+
+if __name__ == "__main__":
+    main()
