@@ -301,6 +301,43 @@ def requirements(ids: tuple[str, ...], tests: bool) -> None:
     click.echo(requirements_text(ids, tests=tests), nl=False)
 
 
+@command.command(short_help="Try random programs.")
+@click.option("--count", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The first.")
+@click.option(
+    "--size",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Steps of an InCore function.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--target", multiple=True, help="Default: a2a3 and a5 in turns.")
+@click.option(
+    "--out",
+    default="fuzz_failures",
+    show_default=True,
+    metavar="DIR",
+    help="Where failed programs are saved.",
+)
+def fuzz(count: int, seed: int, size: int, jobs: int, target: tuple[str, ...], out: str) -> None:
+    """Lower random programs both ways, execute and compare them; exit with 1 on a difference.
+
+    A program that is refused with a stable code counts as refused. Everything else, such as an
+    inequality or another exception, is saved with its seed.
+    """
+    from rich.console import Console
+
+    from pypto_egg.bench.fuzz import fuzz as run
+    from pypto_egg.bench.fuzz import report
+
+    targets = target or ("a2a3", "a5")
+    console = Console(stderr=True)
+    summary = run(count, seed=seed, size=size, targets=targets, jobs=jobs, console=console)
+    if report(summary, Path(out), sys.stdout):
+        raise click.exceptions.Exit(1)
+
+
 def _read(file: str) -> Program:
     from pypto_egg.text import parse, parse_file
 
