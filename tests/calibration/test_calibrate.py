@@ -172,6 +172,13 @@ def test_the_targets_device_constants_are_this_fit(device_fit):
         assert numbers[key] == pytest.approx(value, rel=0.01), key
 
 
+def test_a_gemm_that_took_no_part_in_the_fit_is_predicted():
+    """pto-isa, kernels/manual/a2a3/gemm_ar: 368.1 us alone on 24 cores; the clock is 1.85 GHz."""
+    program = pypto_egg.parse_file(DATA / "gemm_a2a3" / "gemm_ar.py.txt")
+    found = pypto_egg.simulate(program, A2A3, "device", cores=24)
+    assert found.total_cycles / A2A3.clock.hz == pytest.approx(368.1e-6, rel=0.06)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
