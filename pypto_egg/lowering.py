@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pypto_egg.extract.cost.model import ZERO, CostVector
 from pypto_egg.ir.program import Program
+from pypto_egg.nz.plan import NzAdvice, PackedParameter
 from pypto_egg.text import print_program
 
 if TYPE_CHECKING:
@@ -94,6 +95,9 @@ class Lowering:
         baseline: the reference lowering of the same program; None for the reference itself and
             where the reference refuses the program (`baseline_refused` says why).
         verified: True if both programs were executed and agreed, False if they were not executed.
+        packing: what the host must pack before it calls the program, with nz="pack"; `source`
+            takes the same tensors as they are.
+        nz_advice: what packing each ND cube operand is worth, unless nz="keep".
     """
 
     program: Program
@@ -106,6 +110,8 @@ class Lowering:
     verified: bool = False
     verification: str = ""
     comparison: Comparison | None = field(default=None, repr=False)
+    packing: tuple[PackedParameter, ...] = ()
+    nz_advice: tuple[NzAdvice, ...] = ()
 
     def __repr__(self) -> str:
         checked = "verified" if self.verified else "not verified"

@@ -31,6 +31,7 @@ from pypto_egg.ir.visit import walk
 from pypto_egg.lower_function import Options, has_tensor_work, lower_function
 from pypto_egg.lowering import FunctionReport, Lowering
 from pypto_egg.nz import block_nz, check_actual_stores
+from pypto_egg.packing import NzMode, check_mode, weigh_packing
 from pypto_egg.rulesets.catalogue import ALTERNATIVES, LOWERING, OPT_IN, without
 from pypto_egg.target.target import Target
 from pypto_egg.text import parse, parse_file
@@ -55,6 +56,7 @@ def optimize(
     limits: Limits | None = None,
     deadline_seconds: float | None = None,
     verify: Verify = "auto",
+    nz: NzMode = "keep",
 ) -> Lowering:
     """The cheapest lowering of a program's InCore functions that the rules can find.
 
@@ -70,6 +72,10 @@ def optimize(
         deadline_seconds: for each extraction; the best found so far is taken then.
         verify: True executes both programs and compares them, False does not, "auto" does where
             their work is small. The result says whether it was done.
+        nz: "keep" leaves `pl.NZ` annotations as they are, "suggest" says for each ND operand of
+            the cube what packing it would save (`Lowering.nz_advice`), "pack" passes those in NZ
+            order that are right operands and not dearer so; `Lowering.packing` says what the host
+            packs.
 
     Raises:
         PyptoEggError: bad input, no legal lowering, or no choice that fits on chip; the
@@ -77,6 +83,7 @@ def optimize(
         VerificationError: the two programs computed different values.
     """
     left_out = options.checked_names(without_rules)
+    check_mode(nz)
     groups = without((*LOWERING, *ALTERNATIVES), left_out)
     if options.checked_switch("allow_reassociation", allow_reassociation):
         groups = (*groups, *OPT_IN)
@@ -97,6 +104,9 @@ def optimize(
         # Saturation stopped early: what the reference finds is still ours to return.
         result = baseline
     result = replace(result, baseline=baseline, baseline_refused=refused)
+    result = weigh_packing(
+        result, nz, lambda given: _lower_program(given, chosen), chosen.model, chosen.target
+    )
     return _verified(result, verify)
 
 
