@@ -120,6 +120,12 @@ class InterpretError(PyptoEggError):
     code = "E701"
 
 
+class WorkLimitError(InterpretError):
+    """A run was given a budget of work and used it up."""
+
+    code = "E703"
+
+
 class VerificationError(PyptoEggError):
     """The tensor program and the tile program computed different values."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from pypto_egg import options
 from pypto_egg.analysis.directions import upgraded_directions
@@ -14,14 +13,8 @@ from pypto_egg.analysis.result_types import with_result_types
 from pypto_egg.analysis.window_versions import with_window_versions
 from pypto_egg.egraph.saturate import Limits, RuleGroup
 from pypto_egg.emit.callers import update_callers
-from pypto_egg.errors import (
-    InterpretError,
-    LoweringError,
-    OptionError,
-    SaturationLimitError,
-    VerificationError,
-    VerifyError,
-)
+from pypto_egg.equivalence import Verify, verified
+from pypto_egg.errors import LoweringError, OptionError, SaturationLimitError, VerifyError
 from pypto_egg.extract.cost.model import CostModel
 from pypto_egg.extract.registry import extractor as find_extractor
 from pypto_egg.ir.enums import FunctionType
@@ -36,12 +29,6 @@ from pypto_egg.rulesets.catalogue import ALTERNATIVES, LOWERING, OPT_IN, without
 from pypto_egg.target.target import Target
 from pypto_egg.text import parse, parse_file
 from pypto_egg.verify import verify_program
-
-Verify = bool | Literal["auto"]
-
-# Programs whose execution takes more scalar operations than this are not run by verify="auto":
-# about a second of numpy.
-AUTO_VERIFY_WORK = 2_000_000_000
 
 
 def optimize(
@@ -71,7 +58,7 @@ def optimize(
         limits: bounds on saturation.
         deadline_seconds: for each extraction; the best found so far is taken then.
         verify: True executes both programs and compares them, False does not, "auto" does where
-            their work is small. The result says whether it was done.
+            that is quick and random data suits the program. The result says whether it was done.
         nz: "keep" leaves `pl.NZ` annotations as they are, "suggest" says for each ND operand of
             the cube what packing it would save (`Lowering.nz_advice`), "pack" passes those in NZ
             order that are right operands and not dearer so; `Lowering.packing` says what the host
@@ -107,7 +94,7 @@ def optimize(
     result = weigh_packing(
         result, nz, lambda given: _lower_program(given, chosen), chosen.model, chosen.target
     )
-    return _verified(result, verify)
+    return verified(result, verify)
 
 
 def lower(
@@ -123,7 +110,7 @@ def lower(
     Arguments and exceptions are those of `optimize`.
     """
     chosen = _options(target, cost_model, "exact", LOWERING, limits, False, None)
-    return _verified(_lower_program(_read(program), chosen), verify)
+    return verified(_lower_program(_read(program), chosen), verify)
 
 
 def _options(
@@ -216,32 +203,3 @@ def _with_directions(program: Program) -> Program:
             function = replace(function, params=params)
         functions.append(function)
     return program.with_functions(tuple(functions))
-
-
-def _verified(result: Lowering, verify: Verify) -> Lowering:
-    """The result after both programs were executed on random data, if that was asked for."""
-    from pypto_egg.interp import compare, random_inputs, run, work
-    from pypto_egg.interp.run import entry_function
-
-    if verify not in (True, False, "auto"):
-        raise OptionError(f"verify is True, False or 'auto', not {verify!r}")
-    if verify is False:
-        return replace(result, verification="not asked for")
-    effort = work(result.source) + work(result.program)
-    if verify == "auto" and effort > AUTO_VERIFY_WORK:
-        return replace(result, verification=f"left out: about {effort:.1e} operations")
-    entry = entry_function(result.source)
-    inputs = random_inputs(entry, program=result.source)
-    if verify == "auto":
-        try:
-            run(result.source, inputs, function=entry.name)
-        except InterpretError as error:
-            # Random data does not suit every program: offsets read from memory, for example.
-            return replace(result, verification=f"left out: {error.message}")
-    comparison = compare(result.source, result.program, inputs, function=entry.name)
-    if not comparison.equal:
-        raise VerificationError(
-            f"the tile program of '{entry.name}' does not compute what the tensor program does: "
-            f"{comparison.where}"
-        )
-    return replace(result, verified=True, verification="executed", comparison=comparison)

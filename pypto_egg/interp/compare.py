@@ -15,7 +15,7 @@ Poison (NaN, or the integer sentinels) must stand at the same places in both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import sqrt
@@ -84,6 +84,15 @@ class Comparison:
         )
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What the earlier version of a program computes from some inputs."""
+
+    entry: Function
+    inputs: Mapping[str, Input]
+    outputs: Outputs
+
+
 def compare(
     before: Program,
     after: Program,
@@ -97,11 +106,41 @@ def compare(
         InterpretError: one of them cannot be run on these inputs.
     """
     entry = entry_function(before, function)
-    first = run(before, inputs, function=entry.name)
-    second = run(after, inputs, function=entry.name)
-    second = _in_terms_of(first, second, entry)
-    first, second = _with_untouched(first, second, inputs), _with_untouched(second, first, inputs)
-    return compare_outputs(first, second, tolerance_of(before, after))
+    wanted = Expected(entry, inputs, run(before, inputs, function=entry.name))
+    return compare_with(wanted, after, tolerance_of(before, after))
+
+
+def compare_with(
+    wanted: Expected, after: Program, tolerance: float, budget: int | None = None
+) -> Comparison:
+    """Whether a program computes from the same inputs what an earlier version computed.
+
+    Args:
+        budget: for the run of `after`; see `run`.
+
+    Raises:
+        InterpretError: it cannot be run on these inputs.
+        WorkLimitError: the budget is used up.
+    """
+    second = run(after, wanted.inputs, function=wanted.entry.name, budget=budget)
+    second = _in_terms_of(wanted.outputs, second, wanted.entry)
+    first = _with_untouched(wanted.outputs, second, wanted.inputs)
+    second = _with_untouched(second, wanted.outputs, wanted.inputs)
+    return compare_outputs(first, second, tolerance)
+
+
+def over_all(comparisons: Sequence[Comparison]) -> Comparison:
+    """The verdict over several runs; the first difference of the first run that has one."""
+    return Comparison(
+        equal=all(c.equal for c in comparisons),
+        max_abs_error=max(c.max_abs_error for c in comparisons),
+        max_rel_error=max(c.max_rel_error for c in comparisons),
+        tolerance=max(c.tolerance for c in comparisons),
+        poison_before=sum(c.poison_before for c in comparisons),
+        poison_after=sum(c.poison_after for c in comparisons),
+        compared=sum(c.compared for c in comparisons),
+        where=next((c.where for c in comparisons if c.where is not None), None),
+    )
 
 
 def _in_terms_of(before: Outputs, after: Outputs, entry: Function) -> Outputs:

@@ -40,7 +40,7 @@ MAX_CALL_DEPTH = 64
 MAX_WHILE_TRIPS = 1_000_000
 # What an operator, a trip or a function call costs beside its elements: about as much time as
 # this many elements of an elementwise operator.
-STEP_COST = 10_000
+STEP_COST = 20_000
 _ON_CORE = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 
 
@@ -103,7 +103,7 @@ class Machine:
         elements = prod(result.shape) if isinstance(result, TensorValue | TileValue) else 0
         self.spent += STEP_COST + elements
         if self.budget is not None and self.spent > self.budget:
-            raise WorkLimitError(f"the run takes more than its budget of {self.budget} steps")
+            raise WorkLimitError(f"the run takes more than its budget of {self.budget} elements")
 
     def call(self, name: str, args: tuple[Value, ...], launch: Launch) -> tuple[Value, ...]:
         """The values that function `name` returns for evaluated arguments."""

@@ -40,20 +40,29 @@ class Outputs:
     params: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def run(program: Program, inputs: Mapping[str, Input], *, function: str | None = None) -> Outputs:
+def run(
+    program: Program,
+    inputs: Mapping[str, Input],
+    *,
+    function: str | None = None,
+    budget: int | None = None,
+) -> Outputs:
     """The outputs of one function of a program, executed sequentially.
 
     Args:
         inputs: parameter name -> array (ml_dtypes arrays for BF16 and FP8) or scalar. Symbols
             are bound from the shapes. Out parameters may be left out; they start as poison.
         function: the function to run; by default the entry (see `entry_function`).
+        budget: the elements that operators may make before the run is given up; each operator,
+            trip of a loop and function call counts as `STEP_COST` more. None: no end.
 
     Raises:
         InterpretError: inputs that do not fit, naming the parameter; accesses outside a tensor;
             operators without semantics.
+        WorkLimitError: the budget is used up.
     """
     entry = entry_function(program, function)
-    machine = Machine(program)
+    machine = Machine(program, budget)
     args = _arguments(entry, machine, inputs)
     try:
         values = machine.call(entry.name, args, Launch())
@@ -95,6 +104,20 @@ def entry_function(program: Program, name: str | None = None) -> Function:
         f"the program has no single entry function (candidates: {listed})",
         hint="name the function to run",
     )
+
+
+def entry_functions(program: Program) -> tuple[Function, ...]:
+    """The functions whose runs together execute the whole program.
+
+    These are the Orchestration and InCore functions that nobody calls.
+
+    Raises:
+        InterpretError: there are none, and there is no single other candidate.
+    """
+    called = _called(program)
+    kinds = (FunctionType.Orchestration, FunctionType.InCore)
+    found = tuple(f for f in program.functions if f.name not in called and f.type in kinds)
+    return found or (entry_function(program),)
 
 
 def _called(program: Program) -> set[str]:

@@ -8,7 +8,7 @@ from pypto_egg.errors import InterpretError
 from pypto_egg.interp.run import entry_function
 from pypto_egg.interp.scalars import evaluate
 from pypto_egg.ir.expr import Call, Expr, FunctionCall, Submit
-from pypto_egg.ir.program import Program
+from pypto_egg.ir.program import Function, Program
 from pypto_egg.ir.stmt import Block, For, Scope, Stmt, While
 from pypto_egg.ir.types import TensorType, TileType, TupleType, Type
 from pypto_egg.ir.visit import blocks_of, expressions_of, subexpressions
@@ -128,10 +128,16 @@ def work(program: Program, *, function: str | None = None) -> int:
     return total(entry_function(program, function).name, ())
 
 
+def input_elements(function: Function) -> int:
+    """The elements of all parameters; unknown extents count as 64."""
+    return sum(_elems(param.var.type) for param in function.params)
+
+
 def _blocks(program: Program, call: FunctionCall | Submit) -> int:
     stated = {**dict(call.attrs), **dict(call.kwargs)}.get("core_num")
     if stated is None:
-        stated = {f.name: f for f in program.functions}[call.name].attr("core_num")
+        callees = (f for f in program.functions if f.name == call.name)
+        stated = next((callee.attr("core_num") for callee in callees), None)
     if stated is None:
         return 1
     known = _known(stated) if isinstance(stated, int | Expr) else None
