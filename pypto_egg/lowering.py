@@ -94,6 +94,7 @@ class Lowering:
         functions: one report for each InCore function that was lowered.
         baseline: the reference lowering of the same program; None for the reference itself and
             where the reference refuses the program (`baseline_refused` says why).
+        fallback: why the reference itself is what was returned; empty where the search decided.
         verified: True if both programs were executed and agreed, False if they were not executed.
         packing: what the host must pack before it calls the program, with nz="pack"; `source`
             takes the same tensors as they are.
@@ -107,6 +108,7 @@ class Lowering:
     functions: tuple[FunctionReport, ...]
     baseline: Lowering | None = None
     baseline_refused: str = ""
+    fallback: str = ""
     verified: bool = False
     verification: str = ""
     comparison: Comparison | None = field(default=None, repr=False)

@@ -80,16 +80,16 @@ def optimize(
     baseline, refused = _baseline(source, chosen)
     try:
         result = _lower_program(source, chosen)
-    except SaturationLimitError:
+    except SaturationLimitError as error:
         if baseline is None:
             raise
-        result = baseline
+        result = replace(baseline, fallback=error.message)
     except LoweringError as error:
         options.name_what_is_missing(error, left_out)
         raise
     if baseline is not None and baseline.cycles < result.cycles:
         # Saturation stopped early: what the reference finds is still ours to return.
-        result = baseline
+        result = replace(baseline, fallback="what the search found is dearer")
     result = replace(result, baseline=baseline, baseline_refused=refused)
     result = weigh_packing(
         result, nz, lambda given: _lower_program(given, chosen), chosen.model, chosen.target

@@ -24,6 +24,8 @@ def explain(lowering: Lowering) -> str:
         return "\n".join((*lines, "", NOTHING, "", verified(lowering))) + "\n"
     lines += [f"total: {fold_words(lowering.functions[0].account.model)}", ""]
     lines += plain(cost_table(lowering)).splitlines()
+    if lowering.fallback:
+        lines += ["", f"this is the reference lowering: {lowering.fallback}"]
     if lowering.baseline_refused:
         lines += ["", f"the reference lowering refuses this program: {lowering.baseline_refused}"]
     changes = differences(lowering)

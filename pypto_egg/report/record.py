@@ -31,6 +31,7 @@ def record(lowering: Lowering) -> dict[str, Any]:
             "cost": _cost(lowering.baseline.cost) if lowering.baseline is not None else None,
             "refused": lowering.baseline_refused or None,
         },
+        "fallback": lowering.fallback or None,
         "verification": _verification(lowering),
         "functions": [_function(report, changes) for report in lowering.functions],
     }

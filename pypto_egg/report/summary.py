@@ -28,6 +28,10 @@ def write_summary(lowering: Lowering, stream: TextIO) -> None:
             stream.write(f"  {line}\n")
         for line in changes.get(report.name, ()):
             stream.write(f"  unlike the reference: {line}\n")
+        if changes.get(report.name) == ():
+            stream.write("  nothing is unlike the reference\n")
+    if lowering.fallback:
+        stream.write(f"this is the reference lowering: {lowering.fallback}\n")
     if lowering.baseline_refused:
         stream.write(f"the reference lowering refuses this program: {lowering.baseline_refused}\n")
     stream.write(f"{verified(lowering)}\n")

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -242,3 +243,12 @@ def test_differences_of_cycles_name_the_pipes() -> None:
     old, new = CostVector(mte2=100, vector=50), CostVector(mte2=220, vector=30)
     assert difference_words(100, new, old) == "+100 cycles (mte2 +120, vector -20)"
     assert difference_words(0, old, old) == "0 cycles (same pipes)"
+
+
+def test_what_stands_in_for_a_search_that_was_cut_short_is_told() -> None:
+    lowering = replace(pypto_egg.lower(programs.SUM, verify=False), fallback="it was cut short")
+    shown = StringIO()
+    write_summary(lowering, shown)
+    for text in (shown.getvalue(), lowering.explain()):
+        assert "\nthis is the reference lowering: it was cut short\n" in text
+    assert record(lowering)["fallback"] == "it was cut short"
