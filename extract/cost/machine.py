@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,8 +13,9 @@ from pypto_egg.extract.cost.l2 import ReuseDistances, Window
 from pypto_egg.extract.cost.model import OpInstance
 from pypto_egg.extract.cost.movement import space_of, tile_of
 from pypto_egg.extract.cost.mte2_mad import Mte2Mad
+from pypto_egg.extract.cost.nest import Nest
 from pypto_egg.extract.cost.product import PRODUCTS, in_l0, operands_of
-from pypto_egg.extract.cost.pypto_l0 import Gates, L0Choice, choose
+from pypto_egg.extract.cost.pypto_l0 import Gates, choose
 from pypto_egg.extract.cost.scalars import Value, evaluate, first
 from pypto_egg.extract.cost.timing import Timing, transposes
 from pypto_egg.extract.cost.trace import Buffer, Kind, Multiply, OpStep, SideOperands, ToL0, Trace
@@ -28,8 +29,6 @@ from pypto_egg.target import Target
 _PRICED = frozenset(Mte2Mad.known_ops())
 _LEAVES_FIRST = frozenset({"tile.move", "tile.aiv_shard", "tile.aic_gather"})
 L0_BUFFERS = 2
-Cut = tuple[int, int]
-"""Start and extent of a tile on one axis."""
 
 
 @dataclass
@@ -321,11 +320,11 @@ class Machine:
             for kind in prepared.kinds:
                 end = self.trace.issue(kind, reads, writes, end)
             return
-        nest = _Nest(op.op, at.lhs, at.rhs, (a.rows, b.cols, a.cols), tile, lhs_there, rhs_there)
+        nest = Nest(op.op, at.lhs, at.rhs, (a.rows, b.cols, a.cols), tile, lhs_there, rhs_there)
         for _ in range(c.batch):
             self._tiles(nest, reads, writes, end)
 
-    def _tiles(self, nest: _Nest, reads: list[Buffer], writes: list[Buffer], after: int) -> None:
+    def _tiles(self, nest: Nest, reads: list[Buffer], writes: list[Buffer], after: int) -> None:
         """The instructions of a product whose operands are in L1."""
         there: dict[Mem, tuple[object, Buffer]] = {}
         for row, col, deep in nest.windows():
@@ -352,43 +351,6 @@ class Machine:
         Scalars come from one queue, so the last of the instructions that make them is enough.
         """
         return max((self.ready.get(var, -1) for var in scalars), default=-1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Nest:
-    """A product cut into L0 tiles."""
-
-    op: str
-    lhs: TileType
-    rhs: TileType
-    valid: tuple[int, int, int]
-    tile: L0Choice
-    lhs_there: bool
-    rhs_there: bool
-
-    def windows(self) -> Iterator[tuple[Cut, Cut, Cut]]:
-        """The cuts in rows, columns and K of each tile, in order of execution."""
-        m, n, k = self.valid
-        rows, cols, deep = _cuts(m, self.tile.m), _cuts(n, self.tile.n), _cuts(k, self.tile.k)
-        outer, inner = (rows, cols) if self.tile.rows_outer else (cols, rows)
-        for one in outer:
-            for other in inner:
-                row, col = (one, other) if self.tile.rows_outer else (other, one)
-                for block in deep:
-                    yield row, col, block
-
-    def moved(
-        self, row: Cut, col: Cut, deep: Cut
-    ) -> Iterator[tuple[Mem, TileType, tuple[Cut, Cut]]]:
-        """The operands that have to come from L1, with their windows."""
-        if not self.lhs_there:
-            yield Mem.Left, self.lhs, (row, deep)
-        if not self.rhs_there:
-            yield Mem.Right, self.rhs, (deep, col)
-
-
-def _cuts(extent: int, by: int) -> list[Cut]:
-    return [(start, min(by, extent - start)) for start in range(0, extent, by)]
 
 
 def _first(window: tuple[tuple[Value, int], ...] | None) -> Window:
