@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pypto_egg.ir.expr import Call, Var
 from pypto_egg.ir.program import Function
-from pypto_egg.ir.stmt import Assign, Block, For, If, Stmt
+from pypto_egg.ir.stmt import Assign, Block, For, If, Stmt, with_fields
 from pypto_egg.ir.types import TensorType
 from pypto_egg.ir.visit import blocks_of, expressions_of, free_vars, type_vars, walk
 from pypto_egg.ops.registry import OpDecl, lookup
@@ -58,7 +58,7 @@ def _kept(block: Block, uses: Counter[Var], removable: Removable) -> Block:
     for stmt in reversed(block):
         nested = {name: _kept(inner, uses, removable) for name, inner in blocks_of(stmt)}
         changed = any(inner is not getattr(stmt, name) for name, inner in nested.items())
-        now = replace(stmt, **nested) if changed else stmt  # type: ignore[arg-type]
+        now = with_fields(stmt, **nested) if changed else stmt
         if _is_idle(now, uses, removable):
             uses.subtract(_used_by(stmt))
             continue

@@ -16,7 +16,7 @@ from pypto_egg.ir.calls import bound_names
 from pypto_egg.ir.enums import Direction, FunctionType
 from pypto_egg.ir.expr import Call, ConstInt, FunctionCall, Submit, Var, tuple_of
 from pypto_egg.ir.program import Function, Param, Program
-from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Scope, Stmt, While
+from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Scope, Stmt, While, with_fields
 from pypto_egg.ir.types import TensorType, Type
 from pypto_egg.ir.visit import definitions, free_vars, substitute_type, type_vars, walk
 from pypto_egg.ops.registry import make_call
@@ -98,7 +98,7 @@ def _with_arguments(body: Block, name: str, extra: tuple[Var, ...]) -> Block:
         value = getattr(stmt, "value", None)
         if not isinstance(value, FunctionCall | Submit) or value.name != name:
             return (stmt,)
-        return (replace(stmt, value=replace(value, args=(*value.args, *extra))),)  # type: ignore[call-arg]
+        return (with_fields(stmt, value=replace(value, args=(*value.args, *extra))),)
 
     return _map(body, changed)
 
@@ -133,7 +133,7 @@ def _call_sites(
         extents = _Extents(callees[value.name], value, known, names)
         made = [_created(param, names, extents) for param in outputs[value.name]]
         call = replace(value, args=(*value.args, *(create.var for create in made)))
-        return (*extents.read, *made, replace(stmt, value=call))  # type: ignore[call-arg]
+        return (*extents.read, *made, with_fields(stmt, value=call))
 
     return replace(function, body=_map(function.body, changed))
 

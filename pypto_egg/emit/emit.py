@@ -33,7 +33,7 @@ from pypto_egg.errors import InternalError
 from pypto_egg.ir.enums import Direction
 from pypto_egg.ir.expr import Call, Expr, Var
 from pypto_egg.ir.program import Function, Param
-from pypto_egg.ir.stmt import Assign, Block, Eval, Stmt, Yield
+from pypto_egg.ir.stmt import Assign, Block, Eval, Stmt, Yield, with_fields
 from pypto_egg.ir.types import TensorType
 from pypto_egg.ir.visit import definitions, substitute, substitute_block
 from pypto_egg.ops.registry import lookup
@@ -115,13 +115,13 @@ class Emitter:
                 self._store(item, region)
             case ScalarRead():
                 call = self._statement(item.key)
-                out(replace(item.stmt, value=call))  # type: ignore[call-arg]
+                out(with_fields(item.stmt, value=call))
             case Loop():
                 out(self._loop(item))
             case Branch():
                 out(self._branch(item))
             case ScopeBlock():
-                out(replace(item.stmt, body=self._region(item.region, item.body)))  # type: ignore[call-arg]
+                out(with_fields(item.stmt, body=self._region(item.region, item.body)))
             case Exit():
                 self._exit(item, region)
 
@@ -238,7 +238,7 @@ class Emitter:
             for name in ("start", "stop", "step", "cond")
             if hasattr(original, name)
         }
-        return replace(header, **changes)  # type: ignore[arg-type]
+        return with_fields(header, **changes)
 
     def _kept_carries(self, item: Loop) -> list[int]:
         return [i for i, kind in enumerate(item.carries) if kind is CarryKind.KEPT]

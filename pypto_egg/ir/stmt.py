@@ -7,7 +7,8 @@ that PyPTO prints on the left of `pl.yield_` are the results of the enclosing lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from pypto_egg.ir.enums import LoopKind
 from pypto_egg.ir.expr import Expr, Var
@@ -23,6 +24,16 @@ class Stmt:
 
 
 Block = tuple[Stmt, ...]
+SomeStmt = TypeVar("SomeStmt", bound=Stmt)
+
+
+def with_fields(stmt: SomeStmt, **changes: Any) -> SomeStmt:
+    """The statement with some of its fields changed, for callers that know them by name only.
+
+    Raises:
+        TypeError: the statement has no such field.
+    """
+    return replace(stmt, **changes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ beyond the default is `None`, so two equal types are equal objects in the sense 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pypto_egg.ir.dtype import DType
 from pypto_egg.ir.enums import CompactMode, Mem, PadValue, TensorLayout, TileLayout
@@ -164,13 +164,13 @@ class TileType(Type):
         valid = self.layout.valid_shape
         return self.shape if valid is None else valid
 
-    def with_view(self, **changes: object) -> TileType:
+    def with_view(self, **changes: Any) -> TileType:
         """The same tile with some fields of its view changed."""
         return tile_type(
             self.shape,
             self.dtype,
             self.space,
-            replace(self.layout, **changes),  # type: ignore[arg-type]
+            replace(self.layout, **changes),
             self.memref,
         )
 
