@@ -195,7 +195,7 @@ class Kernel(Values):
     def alias(self) -> None:
         """Another name of memory."""
         x = self.any_value(lambda v: bool(v.root))
-        if x.root:
+        if x.root and x.name not in self.reordered:
             self.let(x.name, x.shape, x.dtype, x.root)
 
     def _target(self, path: str, shape: Shape, dtype: str = "FP32") -> Value:
@@ -207,7 +207,7 @@ class Kernel(Values):
             and (v.shape, v.dtype) == (shape, dtype)
             and v.root not in self.carried
             and self.written.get(v.root, path) == path
-            and (path == SCALAR or v.shape == self.params[v.root].shape)
+            and v.name not in self.reordered
         ]
         target = self.pick([*reversed(found), None]) or self.param(shape, dtype)
         self.written[target.root] = path

@@ -48,6 +48,7 @@ class Values:
     Args:
         params: the parameters that statements asked for; scalars have an empty shape.
         indices: the loop variables in force: name, trip count, rows of one trip's window.
+        reordered: views of memory that only reads go through: transposed and reshaped ones.
         narrowed: values of which only a part is valid; they may be returned, and nothing else.
     """
 
@@ -57,6 +58,7 @@ class Values:
     values: list[Value] = field(default_factory=list)
     scalars: list[tuple[str, str]] = field(default_factory=list)
     indices: list[tuple[str, int, int]] = field(default_factory=list)
+    reordered: set[str] = field(default_factory=set)
     narrowed: list[Value] = field(default_factory=list)
     depth: int = 0
     count: int = 0
@@ -173,14 +175,16 @@ class Values:
 
     def transpose(self) -> None:
         x = self.any_value()
-        self.let(f"pl.transpose({x.name}, 0, 1)", x.shape[::-1], x.dtype, x.root)
+        y = self.let(f"pl.transpose({x.name}, 0, 1)", x.shape[::-1], x.dtype, x.root)
+        self.reordered.add(y.name)
 
     def reshape(self) -> None:
         x = self.any_value()
         rows, cols = x.shape
         options = [(rows * cols // n, n) for n in (16, 32, 64, 8, 1) if rows * cols % n == 0]
         shape = self.pick(options or [x.shape])
-        self.let(f"pl.reshape({x.name}, {list(shape)})", shape, x.dtype, x.root)
+        y = self.let(f"pl.reshape({x.name}, {list(shape)})", shape, x.dtype, x.root)
+        self.reordered.add(y.name)
 
     def window(self) -> None:
         """A slice of GM or of a value; the offset is constant or a loop's index."""
@@ -195,7 +199,9 @@ class Values:
                           for s in source.shape)  # fmt: skip
             offset = str([self.pick((0, s - n)) for s, n in zip(source.shape, shape, strict=True)])
         expr = f"pl.slice({source.name}, {list(shape)}, {offset})"
-        self.let(expr, shape, source.dtype, source.root)
+        y = self.let(expr, shape, source.dtype, source.root)
+        if source.name in self.reordered:
+            self.reordered.add(y.name)
 
     def assemble(self) -> None:
         """Two parts cover a created buffer."""

@@ -15,7 +15,7 @@ from itertools import count
 
 from pypto_egg.ir.expr import Call, Expr, Var
 from pypto_egg.ir.program import Function, Program
-from pypto_egg.ir.stmt import Assign, Block, Stmt
+from pypto_egg.ir.stmt import Assign, Block, Stmt, with_fields
 from pypto_egg.ir.types import TensorType
 from pypto_egg.ir.visit import (
     blocks_of,
@@ -115,5 +115,5 @@ def _renamed(stmt: Stmt, inner: dict[str, Block], latest: Mapping[Var, Expr]) ->
     kept = {var: version for var, version in latest.items() if var not in defined_by(stmt)}
     if not inner:
         return substitute_block((stmt,), kept)[0]
-    (header,) = substitute_block((replace(stmt, **dict.fromkeys(inner, ())),), kept)  # type: ignore[arg-type]
-    return replace(header, **inner)  # type: ignore[arg-type]
+    (header,) = substitute_block((with_fields(stmt, **dict.fromkeys(inner, ())),), kept)
+    return with_fields(header, **inner)
