@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pypto_egg.account import Account
 from pypto_egg.analysis.cache_policy import ATTRIBUTE as CACHE_POLICY
 from pypto_egg.analysis.dead import is_pure_tensor_op, without_dead_values
+from pypto_egg.analysis.local_writes import with_local_write_versions
 from pypto_egg.diagnose import check_feasible
 from pypto_egg.egraph.load import Loaded, load_function
 from pypto_egg.egraph.saturate import Limits, RuleGroup, session
@@ -76,7 +77,7 @@ def lower_function(
     function: Function, source: Program, chosen: Options
 ) -> tuple[Emitted, FunctionReport]:
     seconds: dict[str, float] = {}
-    function = without_dead_values(function, is_pure_tensor_op)
+    function = with_local_write_versions(without_dead_values(function, is_pure_tensor_op))
     with _timed(seconds, "load"):
         more = chosen.alternatives
         loaded = load_function(function, source, hoist=more, duplicate=more)

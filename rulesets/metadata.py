@@ -1,4 +1,4 @@
-"""Views of values on chip: slice, reshape, set_validshape, assemble.
+"""Views of values on chip and stores into them: slice, reshape, set_validshape, assemble, write.
 
 Views of global memory never become tile ops: the loader turns them into the window of a load
 (C-016, C-020), so a demand on the view is a demand on the load.
@@ -10,6 +10,7 @@ from egglog import Vec, eq, i64
 
 from pypto_egg.egraph.language import (
     Index,
+    Scalar,
     Tensor,
     assemble,
     at,
@@ -19,6 +20,7 @@ from pypto_egg.egraph.language import (
     rows,
     set_validshape,
     window,
+    write,
 )
 from pypto_egg.egraph.tile_language import (
     demand,
@@ -28,6 +30,7 @@ from pypto_egg.egraph.tile_language import (
     tile_reshape,
     tile_set_validshape,
     tile_slice,
+    tile_write,
     vec,
     vec_need,
 )
@@ -119,3 +122,33 @@ def assemble_into_a_copy_of_a_vec_tile(
 def assemble_extents(t: Tensor, x: Tensor, y: Tensor, o: Vec[Index], r: Index, c: Index) -> Body:
     """The target decides."""
     return when(eq(t).to(assemble(x, y, o)), extents(x, r, c)).then(extents(t, r, c))
+
+
+@METADATA.rule
+def scalar_write_into_a_vec_tile(
+    t: Tensor, x: Tensor, o: Vec[Index], v: Scalar, r: Index, c: Index, k: i64
+) -> Body:
+    """One element of a tile on chip is replaced in place."""
+    f = vec(r, c, k)
+    return when(demand(t, f), eq(t).to(write(x, o, v)), at(t, k)).then(
+        demand(x, f), becomes(t, f, tile_write(realize(x, f), o, v))
+    )
+
+
+@METADATA.rule
+def scalar_write_into_a_copy_of_a_vec_tile(
+    t: Tensor, x: Tensor, o: Vec[Index], v: Scalar, r: Index, c: Index, k: i64
+) -> Body:
+    """Where the tile of before is still needed, a copy of it is written into."""
+    f = vec(r, c, k)
+    return when(demand(t, f), eq(t).to(write(x, o, v)), at(t, k)).then(
+        demand(x, f), becomes(t, f, tile_write(tile_copy(realize(x, f), t), o, v))
+    )
+
+
+@METADATA.rule
+def scalar_write_extents(
+    t: Tensor, x: Tensor, o: Vec[Index], v: Scalar, r: Index, c: Index
+) -> Body:
+    """Extents do not change."""
+    return when(eq(t).to(write(x, o, v)), extents(x, r, c)).then(extents(t, r, c))

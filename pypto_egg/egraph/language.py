@@ -150,6 +150,11 @@ def full(value: Scalar, shape: Vec[Index], dtype: StringLike) -> Tensor:
     """A tensor of this shape with `value` in every element."""
 
 
+@function(egg_fn="tensor.write")
+def write(x: Tensor, indices: Vec[Index], value: Scalar) -> Tensor:
+    """`x` with one element replaced."""
+
+
 @function(egg_fn="tensor.assemble")
 def assemble(target: Tensor, source: Tensor, offsets: Vec[Index]) -> Tensor:
     """`target` with `source` written over it at these offsets."""

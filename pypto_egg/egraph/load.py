@@ -168,7 +168,6 @@ class Loader:
         call = stmt.value
         if isinstance(call, Call) and call.op == "tensor.assemble":
             return [self._store(call, None, stmt, region)]
-        self._refuse_local_writes(stmt, call)
         return [Keep(stmt)]
 
     def _assign(self, stmt: Assign, region: Region) -> list[Item]:
@@ -204,9 +203,7 @@ class Loader:
         first = self._operand(call, 0, stmt)
         if decl.family in ("read", "query"):
             return self._scalar_result(call, var, stmt, region)
-        if decl.family == "write":
-            self._refuse_local_writes(stmt, call)
-            assert isinstance(first, Window)
+        if decl.family == "write" and isinstance(first, Window):
             self.values[var] = first
             return [Keep(stmt)]
         if decl.family == "assemble" and isinstance(first, Window):
@@ -496,13 +493,6 @@ class Loader:
         scalars = [regions.region_of_var(v) for arg in call.args for v in free_vars(arg)
                    if not isinstance(v.type, TensorType)]  # fmt: skip
         return deepest(barrier_of(region), *operands, *scalars)
-
-    def _refuse_local_writes(self, stmt: Stmt, value: Expr) -> None:
-        if not isinstance(value, Call) or value.op != "tensor.write":
-            return
-        target = self._operand(value, 0, stmt)
-        if isinstance(target, Local):
-            raise unsupported(value, "a scalar write into a computed tensor")
 
 
 def load_function(

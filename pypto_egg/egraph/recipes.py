@@ -75,6 +75,7 @@ class Recipes:
             "tile.create": self._create,
             "tile.full": self._full,
             "tile.assemble": self._assemble,
+            "tile.write": self._write,
             "tile.accumulate_from": self._accumulate_from,
         }
 
@@ -229,6 +230,11 @@ class Recipes:
     def _assemble(self, node: Node, tiles: list[Var]) -> Recipe:
         offsets = tuple_of(self.dims(node.children[2]))
         return _single(make_call("tile.assemble", (*tiles, offsets)))
+
+    def _write(self, node: Node, tiles: list[Var]) -> Recipe:
+        indices = tuple_of(self.dims(node.children[1]))
+        value = self._scalar(node.children[2])
+        return _single(make_call("tile.write", (*tiles, indices, value)))
 
     def _accumulate_from(self, node: Node, tiles: list[Var]) -> Recipe:
         return _single(make_call("tile.matmul_acc", (*tiles, self._scalar(node.children[3]))))

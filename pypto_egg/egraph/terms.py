@@ -239,6 +239,11 @@ def _assemble(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
     )
 
 
+def _write(call: Call, operands: dict[int, Local], keys: Keys) -> Term:
+    indices, value = keys.indices(dims_of(call.args[1])), keys.scalar(call.args[2])
+    return node("tensor.write", operands[0].term, indices, value)
+
+
 _BUILDERS: dict[str, Callable[[Call, dict[int, Local], Keys], Term]] = {
     "unary": _unary,
     "cast": _cast,
@@ -262,4 +267,5 @@ _BUILDERS: dict[str, Callable[[Call, dict[int, Local], Keys], Term]] = {
     "full": _full,
     "create": _create,
     "assemble": _assemble,
+    "write": _write,
 }

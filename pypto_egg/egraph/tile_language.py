@@ -166,6 +166,11 @@ def tile_full(
     which `rows` are valid on the second-last axis."""
 
 
+@function(egg_fn="tile.write")
+def tile_write(x: Tile, indices: Vec[Index], value: Scalar) -> Tile:
+    """`x` with one element replaced in its buffer."""
+
+
 @function(egg_fn="tile.assemble")
 def tile_assemble(target: Tile, source: Tile, offsets: Vec[Index]) -> Tile:
     """`target` with `source` written into its buffer at these offsets."""

@@ -1,0 +1,162 @@
+"""Scalar writes into local tensors in SSA form (C-084).
+
+`pl.write(t, [0, i], v)` updates `t` in place. For a tensor that lives on chip, each update becomes
+a value of its own, `t__ssa_v1 = pl.write(t, [0, i], v)`, which later statements read and which
+loops and branches pass on. Writes into global memory stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import count
+
+from pypto_egg.analysis.provenance import Provenance, RootKind, provenance_of
+from pypto_egg.analysis.store_forms import write_of
+from pypto_egg.errors import LoweringError
+from pypto_egg.ir.expr import Call, Expr, Var
+from pypto_egg.ir.program import Function
+from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Stmt, While, Yield
+from pypto_egg.ir.types import TensorType
+from pypto_egg.ir.visit import defined_by, definitions, substitute_block, walk
+
+
+def with_local_write_versions(function: Function) -> Function:
+    """The function in which every write into a local tensor makes a new value.
+
+    Raises:
+        LoweringError: a write through a view of a local tensor; names it.
+    """
+    provenance = provenance_of(function)
+    written = _written_locals(function, provenance)
+    if not written:
+        return function
+    return replace(function, body=_Versions(function, written).block(function.body, {}))
+
+
+def _written_locals(function: Function, provenance: Provenance) -> frozenset[Var]:
+    """The variables of local tensors through which a function writes scalars."""
+    written: set[Var] = set()
+    for stmt in walk(function.body):
+        call = write_of(stmt)
+        if call is None or not isinstance(call.args[0], Var):
+            continue
+        target = call.args[0]
+        roots = provenance.roots_of(target)
+        if any(root.kind in (RootKind.PARAM, RootKind.CALL) for root in roots):
+            continue
+        written.add(target)
+    views = {s.var: s.value for s in walk(function.body) if isinstance(s, Assign)}
+    for var in sorted(written, key=lambda v: v.name):
+        _refuse_view(var, views.get(var))
+    return frozenset(written)
+
+
+def _refuse_view(var: Var, made: Expr | None) -> None:
+    """A view shares its tensor's tile, and which part of it a write changes is not followed."""
+    if isinstance(made, Var) or (isinstance(made, Call) and made.op in _VIEWS):
+        raise LoweringError(
+            f"'{var.name}' is another name or a view of a local tensor, and is written by scalars",
+            span=var.span,
+            hint="write into the tensor itself, at the view's offset",
+        )
+
+
+_VIEWS = ("tensor.slice", "tensor.reshape", "tensor.view", "tensor.set_validshape")
+
+
+@dataclass
+class _Versions:
+    """The renaming of one function."""
+
+    function: Function
+    written: frozenset[Var]
+
+    def __post_init__(self) -> None:
+        self.taken = {var.name for var in definitions(self.function)}
+
+    def block(self, block: Block, latest: dict[Var, Var]) -> Block:
+        """The block over the latest versions; `latest` is brought up to its end."""
+        out: list[Stmt] = []
+        for stmt in block:
+            out.append(self._statement(stmt, latest))
+        return tuple(out)
+
+    def _statement(self, stmt: Stmt, latest: dict[Var, Var]) -> Stmt:
+        if isinstance(stmt, For | While):
+            return self._loop(stmt, latest)
+        if isinstance(stmt, If):
+            return self._branch(stmt, latest)
+        call = write_of(stmt)
+        (current,) = substitute_block((stmt,), dict(latest))
+        if call is None or call.args[0] not in self.written:
+            return current
+        target = call.args[0]
+        assert isinstance(target, Var)
+        assert isinstance(current, Assign | Eval)
+        var = self._version(target, "ssa")
+        latest[target] = var
+        if isinstance(stmt, Assign):
+            latest[stmt.var] = var
+        return Assign(var, current.value, span=stmt.span, comments=stmt.comments)
+
+    def _loop(self, stmt: For | While, latest: dict[Var, Var]) -> Stmt:
+        carried = self._changed((stmt.body,))
+        args = [self._version(var, "iter") for var in carried]
+        inside = {**latest, **dict(zip(carried, args, strict=True))}
+        body = self.block(stmt.body, inside)
+        (header,) = substitute_block((replace(stmt, body=()),), dict(latest))
+        assert isinstance(header, For | While)
+        results = [self._version(var, "rv") for var in carried]
+        inits = [latest.get(var, var) for var in carried]
+        latest.update(zip(carried, results, strict=True))
+        if isinstance(stmt, While) and carried:
+            (header,) = substitute_block((header,), dict(zip(inits, args, strict=True)))
+            assert isinstance(header, While)
+        return replace(
+            header,
+            body=_yielding(body, tuple(inside[var] for var in carried)),
+            iter_args=(*header.iter_args, *args),
+            inits=(*header.inits, *inits),
+            results=(*header.results, *results),
+        )
+
+    def _branch(self, stmt: If, latest: dict[Var, Var]) -> Stmt:
+        merged = self._changed((stmt.then, stmt.orelse))
+        arms: list[Block] = []
+        for arm in (stmt.then, stmt.orelse):
+            inside = dict(latest)
+            body = self.block(arm, inside)
+            arms.append(_yielding(body, tuple(inside.get(var, var) for var in merged)))
+        (header,) = substitute_block((replace(stmt, then=(), orelse=()),), dict(latest))
+        assert isinstance(header, If)
+        results = [self._version(var, "phi") for var in merged]
+        latest.update(zip(merged, results, strict=True))
+        return replace(header, then=arms[0], orelse=arms[1], results=(*header.results, *results))
+
+    def _changed(self, blocks: tuple[Block, ...]) -> list[Var]:
+        """The variables of outside that the blocks write, in the order of the writes."""
+        changed: dict[Var, None] = {}
+        inside: set[Var] = set()
+        for block in blocks:
+            for stmt in walk(block):
+                inside.update(defined_by(stmt))
+                call = write_of(stmt)
+                if call is not None and isinstance(call.args[0], Var):
+                    changed.setdefault(call.args[0])
+        return [var for var in changed if var in self.written and var not in inside]
+
+    def _version(self, var: Var, role: str) -> Var:
+        assert isinstance(var.type, TensorType)
+        stem = f"{var.name.split('__', 1)[0]}__{role}_v"
+        name = next(name for n in count(1) if (name := f"{stem}{n}") not in self.taken)
+        self.taken.add(name)
+        return Var(name, var.type, var.span)
+
+
+def _yielding(body: Block, values: tuple[Var, ...]) -> Block:
+    if not values:
+        return body
+    last = body[-1] if body else None
+    if isinstance(last, Yield):
+        return (*body[:-1], replace(last, values=(*last.values, *values)))
+    return (*body, Yield(values))
