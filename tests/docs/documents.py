@@ -1,7 +1,8 @@
 """Documents as things to run: fenced blocks, what they print, and what the document says.
 
-A `python` block runs in the namespace of its document; a `text` block right after it is its
-output. A `console` block holds commands after `$` and their output; those of `pypto-egg` are run.
+A `python` block runs in the namespace of its document, in the README in one of its own; a `text`
+block right after it is its output. A `console` block holds commands after `$` and their output;
+those of `pypto-egg` are run.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = ROOT / "README.md"
+DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
 
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What differs from run to run, or whenever any rule is added.
@@ -65,9 +67,12 @@ def steady(output: str) -> str:
 def run_document(path: Path) -> list[Output]:
     """Runs every block of a document and returns what should have been printed and what was."""
     text = path.read_text(encoding="utf-8")
-    found, namespace, printed = [], {"__name__": path.stem}, ""
+    found, printed = list[Output](), ""
+    namespace = {"__name__": path.stem}
     for block in blocks(text):
         if block.language == "python" and ">>>" not in block.text:
+            if path == README:
+                namespace = {"__name__": path.stem}
             printed = _run_python(block.text, namespace, f"{path.name}:{block.start}")
         elif block.language == "text":
             found.append(Output(block.text, printed, block.start, block.end))

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import documents
 import pytest
-from documents import DOCUMENTS, ROOT
+from documents import DOCUMENTS, README, ROOT
 
 UPDATE = os.environ.get("PYPTO_EGG_UPDATE_DOCS") == "1"
-README = ROOT / "README.md"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
@@ -56,7 +55,7 @@ def test_an_own_ruleset_and_an_own_cost_model_are_short() -> None:
     found = documents.blocks(README.read_text(encoding="utf-8"))
     for word in ("RuleSet(", "(CostModel)"):
         (block,) = [b for b in found if b.language == "python" and word in b.text]
-        assert block.text.count("\n") < 25
+        assert block.text.count("\n") < 45
 
 
 def test_the_script_runs_what_the_readme_says() -> None:
