@@ -10,6 +10,7 @@ from pypto_egg import options
 from pypto_egg.analysis.directions import upgraded_directions
 from pypto_egg.analysis.effects import check_store_paths
 from pypto_egg.analysis.result_types import with_result_types
+from pypto_egg.analysis.store_forms import with_bulk_stores
 from pypto_egg.analysis.window_versions import with_window_versions
 from pypto_egg.egraph.saturate import Limits, RuleGroup
 from pypto_egg.emit.callers import update_callers
@@ -167,6 +168,7 @@ def _lower_program(source: Program, chosen: Options) -> Lowering:
         if not has_tensor_work(function):
             functions.append(function)
             continue
+        function = with_bulk_stores(function)
         check_store_paths(function, source)
         emitted, report = lower_function(function, source, chosen)
         functions.append(emitted.function)
