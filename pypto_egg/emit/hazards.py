@@ -62,16 +62,27 @@ class _Walk:
             case For() | While():
                 self._loop(stmt)
             case If():
-                before = dict(self.current)
-                then = self.block(stmt.then)
-                after = self.current
-                self.current = before
-                orelse = self.block(stmt.orelse)
-                # A buffer that either arm overwrote is overwritten.
-                self.current.update((b, max(v, self.current.get(b, v))) for b, v in after.items())
-                for i, result in enumerate(stmt.results):
-                    arms = (values[i] for values in (then, orelse) if i < len(values))
-                    self.places[result] = frozenset().union(*map(self._of, arms))
+                self._branch(stmt)
+
+    def _branch(self, stmt: If) -> None:
+        before = dict(self.current)
+        then = [self._of(value) for value in self.block(stmt.then)]
+        ends = [self.current]
+        self.current = dict(before)
+        orelse = [self._of(value) for value in self.block(stmt.orelse)]
+        ends.append(self.current)
+        # A buffer that either arm overwrote is overwritten. Behind the branch its content has a
+        # version of its own, which is what either arm left in it.
+        self.current = {**ends[0], **ends[1]}
+        for buffer, version in before.items():
+            left = max(end[buffer] for end in ends)
+            self.current[buffer] = left + 1 if left > version else version
+        for i, result in enumerate(stmt.results):
+            self.places[result] = frozenset(
+                (buffer, self.current[buffer] if version == end[buffer] else version)
+                for values, end in zip((then, orelse), ends, strict=True)
+                for buffer, version in (values[i] if i < len(values) else ())
+            )
 
     def _loop(self, stmt: For | While) -> None:
         values = stmt.inits

@@ -1,6 +1,7 @@
-"""Makes the builders of tests/lowering importable here."""
+"""Makes the builders of this folder and of tests/lowering importable here."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lowering"))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "lowering")]
