@@ -1,7 +1,7 @@
-# Qwen3-14B, prefill: a prompt of 100 tokens, bf16 to fp32, [100, 256] x [256, 512] in column tiles
-# of 256. 100 rows are no whole number of fractals. The authors cut them in 64-row tiles, the last
-# one with 36 valid rows; as one tile of 112 they take a single pass through L0.
-# Shape: pypto-lib, models/qwen3_14b/prefill_fwd.py (100 rows, K step 256, N tile 256)
+# A prompt of 100 tokens, fp16 to fp32: M 100, N 256, K 512, that is [100, 512] x [512, 256]. 100
+# rows are no whole number of fractals. PyPTO's L0 chooser has no tile that covers them, and cuts
+# them in rows of 64 or 32; as one tile of 112 they take a single pass through L0.
+# Shape: pypto-lib, models/qwen3_14b/prefill_fwd.py (100 rows, N tile 256, two K steps of 256)
 import pypto.language as pl
 
 
@@ -10,23 +10,20 @@ class Boxed100x256x512:
     @pl.function(type=pl.FunctionType.InCore)
     def product(
         self,
-        a: pl.Tensor[[100, 256], pl.BF16],
-        b: pl.Tensor[[256, 512], pl.BF16],
-        out: pl.Out[pl.Tensor[[100, 512], pl.FP32]],
-    ) -> pl.Tensor[[100, 512], pl.FP32]:
-        for n0, (o,) in pl.range(0, 512, 256, init_values=(out,)):
-            bn = b[:, n0 : n0 + 256]
-            y = pl.matmul(a, bn, out_dtype=pl.FP32)
-            o1 = pl.assemble(o, y, [0, n0])
-            r = pl.yield_(o1)
+        a: pl.Tensor[[100, 512], pl.FP16],
+        b: pl.Tensor[[512, 256], pl.FP16],
+        out: pl.Out[pl.Tensor[[100, 256], pl.FP32]],
+    ) -> pl.Tensor[[100, 256], pl.FP32]:
+        y = pl.matmul(a, b, out_dtype=pl.FP32)
+        r = pl.assemble(out, y, [0, 0])
         return r
 
     @pl.function(type=pl.FunctionType.Orchestration)
     def main(
         self,
-        a: pl.Tensor[[100, 256], pl.BF16],
-        b: pl.Tensor[[256, 512], pl.BF16],
-        out: pl.Out[pl.Tensor[[100, 512], pl.FP32]],
-    ) -> pl.Tensor[[100, 512], pl.FP32]:
+        a: pl.Tensor[[100, 512], pl.FP16],
+        b: pl.Tensor[[512, 256], pl.FP16],
+        out: pl.Out[pl.Tensor[[100, 256], pl.FP32]],
+    ) -> pl.Tensor[[100, 256], pl.FP32]:
         r = self.product(a, b, out)
         return r

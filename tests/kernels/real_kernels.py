@@ -58,6 +58,10 @@ def fp32(random: Random, *shape: int) -> np.ndarray:
     return random.standard_normal(shape).astype(np.float32)
 
 
+def fp16(random: Random, *shape: int) -> np.ndarray:
+    return random.standard_normal(shape).astype(np.float16)
+
+
 def bf16(random: Random, *shape: int) -> np.ndarray:
     return random.standard_normal(shape).astype(ml_dtypes.bfloat16)
 
@@ -221,10 +225,10 @@ KERNELS: dict[str, Kernel] = {
         ),
         Kernel(
             "boxed_100x256x512",
-            lambda r: {"a": bf16(r, 100, 256), "b": weight(r, 256, 512)},
+            lambda r: {"a": fp16(r, 100, 512), "b": fp16(r, 512, 256)},
             lambda i: (i["a"] @ i["b"],),
             FP32,
-            ((100, 256, 256),),
+            ((100, 256, 512),),
         ),
         Kernel(
             "hyper_connection_mix",

@@ -8,7 +8,7 @@ from real_kernels import KERNELS
 from pypto_egg import load_target, lower, optimize
 from pypto_egg.errors import AlignmentError, CapacityError
 from pypto_egg.extract.cost.pypto_l0 import choose
-from pypto_egg.ir.dtype import BF16, FP32
+from pypto_egg.ir.dtype import FP16, FP32
 from pypto_egg.ir.enums import Mem
 from pypto_egg.ir.types import TileType
 from pypto_egg.ir.visit import definitions
@@ -31,8 +31,8 @@ def test_a_box_of_112_rows_beats_cutting_100_rows_for_l0(target):
     assert tile.valid_shape == (100, 256)
     rows, cols = tile.shape
     chip = load_target(target)
-    boxed = choose(rows, cols, 256, BF16, BF16, FP32, chip)
-    unpadded = choose(100, 256, 256, BF16, BF16, FP32, chip)
+    boxed = choose(rows, cols, 512, FP16, FP16, FP32, chip)
+    unpadded = choose(100, 256, 512, FP16, FP16, FP32, chip)
     assert boxed is not None
     assert unpadded is not None
     assert boxed.m == rows
