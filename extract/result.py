@@ -9,9 +9,6 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from pypto_egg.errors import ExtractionError, InternalError
 from pypto_egg.extract.graph import children_first
 from pypto_egg.extract.problem import Problem
@@ -61,16 +58,6 @@ class Selection:
     def price(self, problem: Problem) -> float:
         """Sum of the selected nodes' costs, each node once, correctly rounded."""
         return math.fsum(float(problem.node_cost[node]) for node in self.choice.values())
-
-    def price_vector(self, problem: Problem) -> npt.NDArray[np.float64]:
-        """Sum of the selected nodes' `node_vector`, one number a pipe.
-
-        Raises:
-            ExtractionError: the problem has no `node_vector`.
-        """
-        if problem.node_vector is None:
-            raise ExtractionError("the problem has no node_vector, so no cost for each pipe")
-        return np.asarray(problem.node_vector[list(self.choice.values())].sum(axis=0))
 
     def order(self, problem: Problem) -> tuple[int, ...]:
         """Selected classes, each after its children.

@@ -71,7 +71,6 @@ class Effects:
     regions: RegionTree
     accesses: list[Access] = field(default_factory=list)
     opaque_calls: list[tuple[Stmt, Expr]] = field(default_factory=list)
-    _at: dict[int, list[Access]] = field(default_factory=dict)
     _to: dict[Root, list[Access]] = field(default_factory=dict)
     _versions: dict[Root, tuple[list[int], list[int]]] = field(default_factory=dict)
 
@@ -103,10 +102,6 @@ class Effects:
     def accesses_to(self, root: Root) -> tuple[Access, ...]:
         """The accesses to one buffer, in program order."""
         return tuple(self._to.get(root, ()))
-
-    def accesses_in(self, stmt: Stmt) -> tuple[Access, ...]:
-        """The accesses that one statement makes, nested statements left out."""
-        return tuple(self._at.get(id(stmt), ()))
 
     def read_version(self, stmt: Stmt, handle: Expr) -> int:
         """The number of the memory version that a read of `handle` in `stmt` sees.
@@ -254,7 +249,6 @@ def _record(
         for root in effects.provenance.roots_of(call.args[i]) if effect is not Effect.NONE else ():
             access = Access(root, stmt, call, i, effect, channel if effect.writes else None)
             effects.accesses.append(access)
-            effects._at.setdefault(id(stmt), []).append(access)
             effects._to.setdefault(root, []).append(access)
 
 

@@ -55,10 +55,6 @@ class Region:
     depth: int
     trips: int | None
 
-    @property
-    def is_loop(self) -> bool:
-        return self.kind in (RegionKind.FOR, RegionKind.WHILE)
-
 
 class RegionTree:
     """The regions of one function and the place of every statement and variable in them.
@@ -116,15 +112,6 @@ class RegionTree:
         while at is not None and at.depth > outer.depth:
             at = at.parent
         return at is outer
-
-    def common_ancestor(self, a: Region, b: Region) -> Region:
-        """The innermost region that encloses both."""
-        while a is not b:
-            if a.depth < b.depth:
-                a, b = b, a
-            assert a.parent is not None
-            a = a.parent
-        return a
 
     def multiplicity(self, region: Region) -> int:
         """How often a region runs each time the function runs.

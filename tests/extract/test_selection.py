@@ -34,13 +34,6 @@ def test_the_cheapest_selection_shares_and_has_no_cycle():
     assert BEST.price(PROBLEM) == 8.5
 
 
-def test_cost_parts_are_summed_for_each_pipe():
-    tree = replace(BEST, choice={0: 0, 1: 1, 2: 2, 3: 3})
-    assert tree.price_vector(PROBLEM).tolist() == [4.0, 6.0]
-    with pytest.raises(ExtractionError, match="no node_vector"):
-        BEST.price_vector(replace(PROBLEM, node_vector=None, pipes=()))
-
-
 def test_classes_are_ordered_after_their_children():
     place = {cls: i for i, cls in enumerate(BEST.order(PROBLEM))}
     for cls, node in BEST.choice.items():
