@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 class Limits:
     """Bounds on saturation, checked between iterations.
 
+    An iteration that has begun cannot be interrupted, neither by a limit nor by a signal. So
+    saturation also stops where one has multiplied the graph in such a way that another such would
+    pass the limit of nodes by far. A rule that combines everything with everything in its first
+    iteration is past that help.
+
     Args:
         nodes: e-nodes, facts included.
         iterations: rounds in which every rule may fire on everything new.
@@ -79,6 +84,9 @@ class RuleGroup(Protocol):
 # Counting the e-graph's rows costs as much as a small iteration, so it waits until the matches
 # since the last count could have made enough of them. No rule asserts this many rows a match.
 _ROWS_PER_MATCH = 32
+# A rule that pairs what it made squares the graph: after growth by a factor, growth by its square.
+# Where that would end at more than this multiple of the limit, saturation stops beforehand.
+_FAR = 16
 _KEPT = 8
 
 
@@ -138,7 +146,7 @@ class Session:
         started = clock()
         matches: dict[str, int] = {}
         stop, iterations = StopReason.ITERATION_LIMIT, 0
-        spare = limits.nodes - self._size()
+        size, unseen = self._size(), 0
         while iterations < limits.iterations:
             changed, matched = self._base.step(self.egraph)
             iterations += 1
@@ -150,10 +158,11 @@ class Session:
             if clock() - started > limits.seconds:
                 stop = StopReason.TIME_LIMIT
                 break
-            spare -= sum(matched.values()) * _ROWS_PER_MATCH
-            if spare < 0:
-                spare = limits.nodes - self._size()
-            if spare < 0:
+            unseen += sum(matched.values()) * _ROWS_PER_MATCH
+            if unseen <= min(size, limits.nodes - size):
+                continue
+            before, size, unseen = size, self._size(), 0
+            if size > limits.nodes or size * (size / before) ** 2 > _FAR * limits.nodes:
                 stop = StopReason.NODE_LIMIT
                 break
         return Saturation(stop, iterations, self._size(), clock() - started, matches)
