@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from pypto_egg.egraph.recipes import Recipe
 from pypto_egg.egraph.skeleton import Skeleton
 from pypto_egg.egraph.tilegraph import TileGraph, TileNode
 from pypto_egg.emit.liveness import tile_bytes
-from pypto_egg.errors import UnsupportedDTypeError
+from pypto_egg.errors import OptionError, UnsupportedDTypeError
 from pypto_egg.extract.bottleneck import bottleneck
 from pypto_egg.extract.cost.model import PIPES, ZERO, CostModel, CostVector, OpInstance
 from pypto_egg.extract.problem import Constraint, Problem
@@ -130,12 +131,20 @@ def _made_bytes(node: TileNode) -> int:
 
 
 def recipe_cost(recipe: Recipe, model: CostModel, target: Target) -> CostVector:
-    """The cycles of all calls of a recipe."""
+    """The cycles of all calls of a recipe.
+
+    Raises:
+        OptionError: the model gives no finite vector.
+    """
     total = ZERO
     for step in recipe.steps:
         call = step.call
         operands = tuple(arg.type for arg in call.args)
-        total = total + model.price(
-            OpInstance(call.op, operands, dict(call.kwargs), call.type), target
-        )
+        priced = model.price(OpInstance(call.op, operands, dict(call.kwargs), call.type), target)
+        if not isinstance(priced, CostVector) or not math.isfinite(priced.total):
+            raise OptionError(
+                f"cost model '{model.name}': the price of {call.op} is {priced!r}",
+                hint="a price is a CostVector of finite cycles",
+            )
+        total = total + priced
     return total

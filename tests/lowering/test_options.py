@@ -97,3 +97,15 @@ def test_all_alternatives_can_be_left_out() -> None:
     names = [each.name for each in ALTERNATIVES]
     lowering = pypto_egg.optimize(PRODUCT, without_rules=names, verify=True)
     assert lowering.verified
+
+
+@pytest.mark.parametrize("price", [None, 1.0, pypto_egg.CostVector(mte2=float("inf"))])
+def test_a_cost_model_that_gives_no_vector_is_named(price: Any) -> None:
+    class Odd(pypto_egg.CostModel):
+        name = "odd"
+
+        def price(self, op: Any, target: Any) -> Any:
+            return price
+
+    with pytest.raises(OptionError, match="cost model 'odd': the price of tile"):
+        pypto_egg.optimize(PRODUCT, cost_model=Odd())
