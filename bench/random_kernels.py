@@ -192,6 +192,33 @@ class Kernel(Values):
             self.line(f"    {result.name} = pl.yield_({h})")
             self.values.append(result)
 
+    def fill(self) -> None:
+        """A row of memory by scalar stores of a constant, which is a bulk store in disguise."""
+        target = self._target(BULK, self.pick(_STORED_SHAPES))
+        i, row = self.fresh("i"), self.pick((0, target.shape[0] - 1))
+        self.line(f"for {i} in pl.range({target.shape[1]}):")
+        self.line(f"    pl.tensor.write({target.name}, [{row}, {i}], pl.const(0.25, pl.FP32))")
+
+    def staged(self) -> None:
+        """A value of its own that scalar writes change before anything else reads it."""
+        x = self.any_value()
+        rows, cols = x.shape
+        full = f"pl.full({list(x.shape)}, dtype=pl.{x.dtype}, value=0.5)"
+        s = self.hidden(self.pick((f"pl.neg({x.name})", full)), x.shape, x.dtype)
+        for _ in range(self.pick((1, 2))):
+            at, value = self._element(x.shape), f"pl.const(1.5, pl.{x.dtype})"
+            match self.pick(("plain", "guarded", "repeated")):
+                case "plain":
+                    self.line(f"pl.tensor.write({s.name}, {at}, {value})")
+                case "guarded":
+                    self.line(f"if {self._tested()}:")
+                    self.line(f"    pl.tensor.write({s.name}, {at}, {value})")
+                case _:
+                    i = self.fresh("i")
+                    self.line(f"for {i} in pl.range({min(rows, 3)}):")
+                    self.line(f"    pl.tensor.write({s.name}, [{i}, {cols - 1}], {value})")
+        self.values.append(s)
+
     def alias(self) -> None:
         """Another name of memory."""
         x = self.any_value(lambda v: bool(v.root))
@@ -249,7 +276,7 @@ class Kernel(Values):
 STEPS = (
     "binary", "unary", "with_scalar", "broadcast", "expand", "reduce", "cast", "matmul",
     "split_k", "transpose", "window", "reshape", "full", "assemble", "valid", "read", "write",
-    "store", "alias",
+    "store", "alias", "staged", "fill",
 )  # fmt: skip
 BLOCKS = ("store_loop", "branch", "loop", "while_loop")
 

@@ -71,12 +71,15 @@ def test_samples(block: int) -> None:
 
 
 def test_the_generator_reaches_every_construct() -> None:
-    texts = [sample(seed, 6) for seed in range(120)]
+    texts = [sample(seed, 6) for seed in range(160)]
     for construct in (
         r"matmul\(", r"matmul_acc\(", r"transpose\(", r"reshape\(", r"full\(", r"slice\(",
         r"set_validshape\(", r"assemble\(", r"row_expand_", r"col_expand_", r"row_(max|sum|min)\(",
         r"col_(max|sum|min)\(", r"cast\(", r"create_tensor\(", r"if n >", r"if i\d+ >", "else:",
         r"init_values=\(\w+, \)", r"init_values=\(\w+, \w+, \)", r"-> tuple\[", r"pl\.Out\[",
         r"\n {12}for ", r"\[i\d+ \* \d+, 0\]", "a_trans=True", "b_trans=True",
+        r"while_\(", r"pl\.cond\(", r"tensor\.read\(x\d", r"tensor\.read\(v\d",
+        r"tensor\.write\(x\d", r"tensor\.write\(v\d", r"assemble\(x\d", r"assemble\(o\d",
+        r"v\d+ = x\d+\n", r"pl\.InOut\[", "Orchestration", "Spmd", "Group", r"self\.k2\(",
     ):  # fmt: skip
         assert any(re.search(construct, text) for text in texts), construct
