@@ -148,7 +148,7 @@ METADATA = {
 }
 
 
-@pytest.mark.req("C-018", "C-020", "C-021")
+@pytest.mark.req("C-020", "C-021")
 @pytest.mark.parametrize("op", METADATA)
 def test_demand_passes_through_metadata_ops(op: str) -> None:
     rows = {"slice": 64, "view": 128, "reshape": 128}.get(op, 64)
@@ -175,7 +175,7 @@ return y"""
         assert "tile.move" not in ops(result)
 
 
-@pytest.mark.req("C-024", "C-115", "C-116", "C-117", "C-118")
+@pytest.mark.req("C-115", "C-116", "C-117", "C-118")
 def test_no_load_fills_l0() -> None:
     body = """
 y = pl.matmul(a, b, out_dtype=pl.FP32)
