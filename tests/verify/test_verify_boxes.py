@@ -13,6 +13,7 @@ from pypto_egg.ir.expr import Call, Expr, Var
 from pypto_egg.ir.program import Function, Param, Program
 from pypto_egg.ir.stmt import Eval
 from pypto_egg.ir.types import ScalarType, tile_type
+from pypto_egg.text import parse
 from pypto_egg.verify import Property, verify_program
 from pypto_egg.verify.boxes import broken_boxes, check_boxes
 
@@ -62,6 +63,28 @@ def test_the_finding_names_tile_extents_box_and_remedy() -> None:
 @pytest.mark.req("C-126", "C-128")
 def test_the_rounded_tile_with_valid_extents_is_legal() -> None:
     assert legal((112, 256), FP16, Mem.Mat, valid_shape=(100, 250))
+
+
+EXTRACTING = """import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def k(self, a: pl.Tensor[[100, 64], pl.FP16]):
+        a_mat = pl.tile.load(a, [0, 0], [{rows}, 64], [100, 64], target_memory=pl.Mem.Mat)
+        part = pl.tile.extract(a_mat, 0, 0, [{part}, 64], target_memory=pl.Mem.Left)
+"""
+
+
+@pytest.mark.req("C-127")
+@pytest.mark.parametrize("part", [16, 64])
+def test_what_is_extracted_from_must_be_whole_boxes_whatever_the_part_is(part: int) -> None:
+    """The part alone is whole; the source of 100 rows is what TExtract does not compile."""
+    with pytest.raises(VerifyError, match="100 x 64") as caught:
+        verify_program(parse(EXTRACTING.format(rows=100, part=part)), stage="tile")
+    assert "tile 'a_mat'" in caught.value.message
+    assert "allocate 112 x 64" in (caught.value.hint or "")
+    verify_program(parse(EXTRACTING.format(rows=112, part=part)), stage="tile")
 
 
 @pytest.mark.req("C-167")
