@@ -21,7 +21,13 @@ from pypto_egg.emit.emit import Emitted, emit_function
 from pypto_egg.emit.hazards import hazards
 from pypto_egg.emit.liveness import Peak, peaks
 from pypto_egg.emit.names import base_of
-from pypto_egg.errors import CapacityError, ExtractionError, LoweringError
+from pypto_egg.errors import (
+    CapacityError,
+    ExtractionError,
+    InternalError,
+    LoweringError,
+    OptionError,
+)
 from pypto_egg.extract.cost.model import ZERO, CostModel
 from pypto_egg.extract.problem import Constraint, Problem
 from pypto_egg.extract.registry import FORBIDDEN
@@ -33,6 +39,7 @@ from pypto_egg.ir.visit import expressions_of, subexpressions, walk
 from pypto_egg.lowering import FunctionReport
 from pypto_egg.ops.registry import lookup
 from pypto_egg.price import Priced, cheapest, price
+from pypto_egg.rulesets.catalogue import ALL
 from pypto_egg.target.target import Target
 
 # Each round rules out tiles that do not fit together or ops that destroy a value; more rounds than
@@ -89,7 +96,7 @@ def lower_function(
         with _timed(seconds, "snapshot"):
             snapshot = Snapshot(egraph.egraph)
     with _timed(seconds, "type"):
-        graph = tile_graph(snapshot, loaded)
+        graph = _typed_graph(function, snapshot, loaded, chosen)
     check_feasible(function, loaded, graph, saturation, chosen.target)
     with _timed(seconds, "price"):
         priced = price(graph, loaded.skeleton, chosen.model, chosen.target)
@@ -106,6 +113,23 @@ def lower_function(
                 tuple(problem.constraints)),
     )  # fmt: skip
     return emitted, report
+
+
+def _typed_graph(
+    function: Function, snapshot: Snapshot, loaded: Loaded, chosen: Options
+) -> TileGraph:
+    """The tile graph; what contradicts itself there is the fault of the user's rules, if any."""
+    try:
+        return tile_graph(snapshot, loaded)
+    except InternalError as error:
+        own = [group.name for group in chosen.groups if ALL.get(group.name) is not group]
+        if not own:
+            raise
+        raise OptionError(
+            f"function '{function.name}': {error}; a rule of {', '.join(map(repr, own))} equates "
+            "values of different types",
+            span=function.span,
+        ) from error
 
 
 def _fitting(

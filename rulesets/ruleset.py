@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 import egglog
 
+from pypto_egg.errors import OptionError
+
 Fact = typing.Any
 Action = typing.Any
 
@@ -64,12 +66,36 @@ class RuleSet:
 
         Its parameters, annotated with sorts, are the rule's variables; its docstring is the
         reason why the rule holds.
+
+        Raises:
+            OptionError: the function does not state a rule.
         """
+        why = inspect.getdoc(function)
+        if not why:
+            raise self._refused(name, "has no docstring, which says why it holds")
+        try:
+            body = function(**self._variables(name, function))
+            if not isinstance(body, Body) or not body.actions:
+                raise self._refused(name, "does not return when(...).then(...)")
+            rule = egglog.rule(*body.facts, name=name).then(*body.actions)
+        except (NameError, TypeError, egglog.ConvertError) as error:
+            raise self._refused(name, f"cannot be built: {error}") from error
+        self.rules.append(Rule(name, why, rule))
+
+    def _variables(self, name: str, function: Callable[..., Body]) -> dict[str, typing.Any]:
         hints = typing.get_type_hints(function)
+        for parameter in inspect.signature(function).parameters:
+            if parameter not in hints:
+                raise self._refused(name, f"does not say of which sort '{parameter}' is")
         hints.pop("return", None)
-        body = function(**{name: egglog.var(name, sort) for name, sort in hints.items()})
-        rule = egglog.rule(*body.facts, name=name).then(*body.actions)
-        self.rules.append(Rule(name, inspect.getdoc(function) or "", rule))
+        return {variable: egglog.var(variable, sort) for variable, sort in hints.items()}
+
+    def _refused(self, rule: str, fault: str) -> OptionError:
+        return OptionError(
+            f"rule '{rule}' of ruleset '{self.name}' {fault}",
+            hint="a rule is a function of annotated variables, def f(t: Tensor, x: Tensor), with a "
+            "docstring, that returns when(FACTS).then(ACTIONS)",
+        )
 
     def as_egglog(self) -> egglog.Ruleset:
         """The group as an egglog ruleset."""

@@ -11,9 +11,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from egglog import EGraph, ruleset
+from egglog.bindings import EggSmolError
 
 from pypto_egg.egraph import bulk
 from pypto_egg.egraph.machine import machine_facts
+from pypto_egg.errors import OptionError
 from pypto_egg.target.target import Target
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ class RuleGroup(Protocol):
     """A group of rules as `pypto_egg.rulesets` states it."""
 
     @property
+    def name(self) -> str: ...
+    @property
     def rules(self) -> Sequence[NamedRule]: ...
 
 
@@ -99,7 +103,27 @@ class _Base:
         self.egraph = EGraph()
         bulk.declare(self.egraph)
         bulk.run(self.egraph, machine_facts(target))
-        self.step = bulk.Step(self.egraph, self.ruleset)
+        try:
+            self.step = bulk.Step(self.egraph, self.ruleset)
+        except EggSmolError as error:
+            raise _refused_rule(groups, error) from error
+
+
+def _refused_rule(groups: Sequence[RuleGroup], error: EggSmolError) -> OptionError:
+    """What to say of the first rule that egglog does not take."""
+    for group in groups:
+        for rule in group.rules:
+            egraph = EGraph()
+            bulk.declare(egraph)
+            try:
+                egraph.run(ruleset(rule.egglog_rule, name="one"))
+            except EggSmolError as fault:
+                reason = str(fault).splitlines()[-1]
+                return OptionError(
+                    f"rule '{rule.name}' of ruleset '{group.name}' is refused by egglog: {reason}",
+                    hint="what the right side uses, the left side must bind",
+                )
+    return OptionError(f"the rules are refused by egglog: {error}")
 
 
 _BASES: dict[tuple[Target, tuple[int, ...]], _Base] = {}  # by target and rules

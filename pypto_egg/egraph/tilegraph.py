@@ -29,6 +29,7 @@ from pypto_egg.ir.enums import CompactMode, Mem
 from pypto_egg.ir.expr import Var, tuple_of
 from pypto_egg.ir.types import TileType, Type
 from pypto_egg.ops.registry import make_call
+from pypto_egg.text import print_type
 
 STATEMENTS = ("store", "read")
 TRANSPARENT = ("outer",)
@@ -205,8 +206,8 @@ class _Builder:
             return True
         if node.op not in STATEMENTS and type_ != cls.var.type:
             raise InternalError(
-                f"e-class of '{cls.name}' has tiles of two types: {cls.var.type} and {type_} "
-                f"({node.op})"
+                f"'{cls.name}' has tiles of two types: {print_type(cls.var.type)} and "
+                f"{print_type(type_)} ({node.op})"
             )
         return False
 
