@@ -39,9 +39,10 @@ def declared(policy: str, params: dict[str, str], body: str, returns: str) -> st
 
 def policies(result: Lowering, name: str) -> list[object]:
     """The `cache` keyword of each load of a parameter, None where a load has none."""
-    found = loads_of(result, name)
+    found = [[v for k, v in call.kwargs if k == "cache"] for call in loads_of(result, name)]
     assert found
-    return [call.kwarg("cache") for call in found]
+    assert all(len(given) <= 1 for given in found)
+    return [given[0] if given else None for given in found]
 
 
 @pytest.mark.req("C-086", "C-087", "C-088")
