@@ -11,7 +11,7 @@ from pypto_egg.egraph.recipes import Recipe
 from pypto_egg.egraph.skeleton import Skeleton
 from pypto_egg.egraph.tilegraph import TileGraph, TileNode
 from pypto_egg.emit.liveness import tile_bytes
-from pypto_egg.errors import OptionError, UnsupportedDTypeError
+from pypto_egg.errors import OptionError, PyptoEggError, UnsupportedDTypeError
 from pypto_egg.extract.bottleneck import bottleneck
 from pypto_egg.extract.cost.model import PIPES, ZERO, CostModel, CostVector, OpInstance
 from pypto_egg.extract.problem import Constraint, Problem
@@ -24,6 +24,8 @@ from pypto_egg.target.target import Target
 # Between lowerings of equal cost the one that takes less memory is chosen: a byte of a tile weighs
 # this many cycles, far below anything that a cost model can tell apart.
 TIE_CYCLES_PER_BYTE = 1e-7
+# Where our own models are; an exception in one of them is a fault of ours.
+OURS = "pypto_egg."
 
 
 @dataclass(frozen=True)
@@ -134,17 +136,35 @@ def recipe_cost(recipe: Recipe, model: CostModel, target: Target) -> CostVector:
     """The cycles of all calls of a recipe.
 
     Raises:
-        OptionError: the model gives no finite vector.
+        OptionError: the model raises an exception or gives no finite vector.
+        UnsupportedDTypeError: the target has no instruction for one of them.
     """
     total = ZERO
     for step in recipe.steps:
         call = step.call
         operands = tuple(arg.type for arg in call.args)
-        priced = model.price(OpInstance(call.op, operands, dict(call.kwargs), call.type), target)
-        if not isinstance(priced, CostVector) or not math.isfinite(priced.total):
-            raise OptionError(
-                f"cost model '{model.name}': the price of {call.op} is {priced!r}",
-                hint="a price is a CostVector of finite cycles",
-            )
-        total = total + priced
+        instance = OpInstance(call.op, operands, dict(call.kwargs), call.type)
+        total = total + _cycles(model, instance, target)
     return total
+
+
+def _cycles(model: CostModel, op: OpInstance, target: Target) -> CostVector:
+    """A model's price; what another's model does wrong is told as a fault of that model."""
+    try:
+        priced = model.price(op, target)
+    except PyptoEggError:
+        raise
+    except Exception as error:
+        if type(model).__module__.startswith(OURS):
+            raise
+        raise OptionError(
+            f"cost model '{model.name}' gives no price for {op.op}: "
+            f"{type(error).__name__}: {error}",
+            hint="see the law that a model must obey in the docstring of CostModel",
+        ) from error
+    if not isinstance(priced, CostVector) or not math.isfinite(priced.total):
+        raise OptionError(
+            f"cost model '{model.name}': the price of {op.op} is {priced!r}",
+            hint="a price is a CostVector of finite cycles",
+        )
+    return priced

@@ -11,6 +11,7 @@ import pypto_egg
 from pypto_egg.egraph.language import Tensor, unary
 from pypto_egg.egraph.saturate import Limits
 from pypto_egg.errors import LoweringError, OptionError
+from pypto_egg.extract.cost.model import cost_model
 from pypto_egg.rulesets.catalogue import ALTERNATIVES, LOWERING
 
 PRODUCT = """import pypto.language as pl
@@ -109,3 +110,35 @@ def test_a_cost_model_that_gives_no_vector_is_named(price: Any) -> None:
 
     with pytest.raises(OptionError, match="cost model 'odd': the price of tile"):
         pypto_egg.optimize(PRODUCT, cost_model=Odd())
+
+
+@pytest.mark.parametrize(
+    ("price", "words"),
+    [
+        (lambda op: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda op: {}[op.op], "KeyError: 'tile."),
+        (lambda op: pypto_egg.CostVector(vector=-5), "a cost of -5 cycles on vector"),
+        (lambda op: pypto_egg.CostVector(vector="a"), "TypeError"),
+    ],
+)
+def test_a_cost_model_that_fails_is_named(price: Any, words: str) -> None:
+    class Odd(pypto_egg.CostModel):
+        name = "odd"
+
+        def price(self, op: Any, target: Any) -> Any:
+            return price(op)
+
+    with pytest.raises(OptionError) as caught:
+        pypto_egg.optimize(PRODUCT, cost_model=Odd())
+    assert caught.value.message.startswith("cost model 'odd' gives no price for tile.")
+    assert words in caught.value.message
+    assert caught.value.__cause__ is not None
+
+
+def test_an_exception_in_a_cost_model_of_ours_is_not_the_users(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = cost_model("roofline")
+    monkeypatch.setattr(type(model), "price", lambda self, op, target: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pypto_egg.optimize(PRODUCT, cost_model=model)
