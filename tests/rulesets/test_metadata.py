@@ -16,6 +16,9 @@ ASSEMBLE = vector("e = pl.exp(x)\ns = pl.assemble(e, p, [8, 0])\nt = pl.abs(s)\n
                   p=tensor([8, 32], "FP32"))  # fmt: skip
 GM_ASSEMBLE = vector("e = pl.exp(x)\ns = pl.assemble(d, e, [0, 0])\nreturn s",
                      d="pl.Out[" + tensor([16, 32], "FP32") + "]")  # fmt: skip
+WRITE = vector("e = pl.exp(x)\npl.tensor.write(e, [2, 3], 1.0)\nt = pl.abs(e)\nreturn t")
+GM_WRITE = vector("e = pl.exp(x)\npl.tensor.write(d, [2, 3], 1.0)\nreturn e",
+                  d="pl.Out[" + tensor([16, 32], "FP32") + "]")  # fmt: skip
 
 CASES = {
     "slice-of-a-vec-tile": (SLICE, GM_SLICE),
@@ -27,6 +30,9 @@ CASES = {
     "assemble-into-a-vec-tile": (ASSEMBLE, GM_ASSEMBLE),
     "assemble-into-a-copy-of-a-vec-tile": (ASSEMBLE, MATMUL),
     "assemble-extents": (ASSEMBLE, EXP),
+    "scalar-write-into-a-vec-tile": (WRITE, GM_WRITE),
+    "scalar-write-into-a-copy-of-a-vec-tile": (WRITE, GM_WRITE),
+    "scalar-write-extents": (WRITE, GM_WRITE),
 }
 
 
