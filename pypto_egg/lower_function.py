@@ -83,6 +83,11 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
 def lower_function(
     function: Function, source: Program, chosen: Options
 ) -> tuple[Emitted, FunctionReport]:
+    """The lowered function and the report on it.
+
+    Raises:
+        PyptoEggError: no legal lowering, or no choice that fits on chip; see `optimize`.
+    """
     seconds: dict[str, float] = {}
     function = with_local_write_versions(without_dead_values(function, is_pure_tensor_op))
     with _timed(seconds, "load"):
@@ -194,6 +199,7 @@ class Trial:
 
     @property
     def fits(self) -> bool:
+        """Whether it runs as it is: enough room, and no value lost."""
         return not self.cuts and not self.destructive
 
     def ruled_out(self, problem: Problem) -> Problem:

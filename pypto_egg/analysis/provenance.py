@@ -20,6 +20,8 @@ from pypto_egg.ops.registry import lookup
 
 
 class RootKind(Enum):
+    """Where a buffer comes from."""
+
     PARAM = "parameter"
     CREATE = "allocated tensor"
     VALUE = "computed tensor"

@@ -26,6 +26,8 @@ ranking needs; eight is small enough not to drown loops whose counts are known.
 
 
 class RegionKind(Enum):
+    """The statement, or the part of one, that a region is the block of."""
+
     FUNCTION = "function"
     FOR = "for"
     WHILE = "while"
@@ -76,6 +78,7 @@ class RegionTree:
 
     @property
     def root(self) -> Region:
+        """The function's body."""
         return self.regions[0]
 
     def region_of(self, stmt: Stmt) -> Region:

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import combinations, count
 
+from pypto_egg.analysis.provenance import Provenance, provenance_of
 from pypto_egg.ir.enums import LoopKind
 from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var, as_expr, dims_of, tuple_of
-from pypto_egg.ir.fold import dim_sub, fold, same_dims
+from pypto_egg.ir.fold import dim_add, dim_sub, fold, provably_le, same_dims
 from pypto_egg.ir.program import Function
 from pypto_egg.ir.stmt import Assign, Block, Eval, For, Return, Stmt
 from pypto_egg.ir.types import TensorType
@@ -55,18 +56,37 @@ class _Fill:
 
 def _with_fills(function: Function) -> Function:
     loops = {id(stmt): found for stmt in walk(function.body) if (found := _fills(stmt))}
-    filled = {fill.target for fills in loops.values() for fill in fills}
+    if not loops:
+        return function
+    memory = provenance_of(function)
     inside = {id(stmt) for loop in walk(function.body) if id(loop) in loops
               for _, body in blocks_of(loop) for stmt in body}  # fmt: skip
-    scalar = {call.args[0] for stmt in walk(function.body) if id(stmt) not in inside
-              if (call := write_of(stmt)) is not None}  # fmt: skip
-    # Beside a scalar store that stays, a bulk store would be the mixture that is refused.
-    kept = {target for target in filled if target in scalar}
-    loops = {at: fills for at, fills in loops.items() if not any(f.target in kept for f in fills)}
+    scalar = {root for stmt in walk(function.body) if id(stmt) not in inside
+              if (call := write_of(stmt)) is not None for root in memory.roots_of(call.args[0])}  # fmt: skip
+    loops = {
+        at: fills
+        for at, fills in loops.items()
+        # Beside a scalar store that stays, a bulk store would be the mixture that is refused.
+        if not any(root in scalar for fill in fills for root in memory.roots_of(fill.target))
+        and all(_apart(one, other, memory) for one, other in combinations(fills, 2))
+    }
     if not loops:
         return function
     names = _fresh_names(function, "fill")
     return replace(function, body=_replaced(function.body, loops, names))
+
+
+def _apart(one: _Fill, other: _Fill, memory: Provenance) -> bool:
+    """Whether it does not matter which of two writes of a loop comes last on an element."""
+    if one.value == other.value:
+        return True
+    if one.target != other.target:
+        return not set(memory.roots_of(one.target)) & set(memory.roots_of(other.target))
+    pairs = zip(one.offsets, one.extents, other.offsets, other.extents, strict=True)
+    return any(
+        provably_le(dim_add(low, extent), start) or provably_le(dim_add(start, size), low)
+        for low, extent, start, size in pairs
+    )
 
 
 def _fills(stmt: Stmt) -> tuple[_Fill, ...]:

@@ -18,6 +18,7 @@ class Facts:
         self._values = 0
 
     def add(self, action: Action) -> None:
+        """Append one action."""
         self.actions.append(action)
 
     def bind(self, term: Term) -> Term:

@@ -76,6 +76,8 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
+    """A branch with its arms; each result is carried as a tile or kept as it is."""
+
     stmt: If
     then_region: int
     else_region: int | None

@@ -65,6 +65,7 @@ class TileNode:
 
     @property
     def op(self) -> str:
+        """The name of its constructor in the e-graph."""
         return self.source.op
 
 

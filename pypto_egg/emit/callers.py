@@ -22,6 +22,7 @@ from pypto_egg.ir.visit import definitions, free_vars, substitute_type, type_var
 from pypto_egg.ops.registry import make_call
 
 WRAPPERS = (FunctionType.Spmd, FunctionType.Group)
+DEVICE_FUNCTIONS = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 
 
 def update_callers(program: Program, gained: Mapping[str, tuple[Param, ...]]) -> Program:
@@ -31,12 +32,14 @@ def update_callers(program: Program, gained: Mapping[str, tuple[Param, ...]]) ->
         gained: function name -> the Out parameters that lowering appended to it.
 
     Raises:
-        LoweringError: a call whose result nobody takes, or a wrapper with several such calls.
+        LoweringError: a call whose result nobody takes, a wrapper with several such calls, or such
+            a call in device code.
     """
     outputs = dict(gained)
     callees = {function.name: function for function in program.functions}
     functions = []
     for function in program.functions:
+        _check_device_calls(function, outputs)
         if function.type in WRAPPERS:
             function, new = _wrapper(function, outputs, callees)
             if new:
@@ -50,6 +53,21 @@ def update_callers(program: Program, gained: Mapping[str, tuple[Param, ...]]) ->
             for function in functions
         )
     )
+
+
+def _check_device_calls(function: Function, outputs: Mapping[str, tuple[Param, ...]]) -> None:
+    """Refuse device code that would have to create a buffer in global memory."""
+    if function.type not in DEVICE_FUNCTIONS:
+        return
+    for call in _calls(function.body):
+        if outputs.get(call.name):
+            raise LoweringError(
+                f"{function.type.value} function '{function.name}' calls '{call.name}', whose "
+                "result needs a buffer in global memory, which device code cannot create",
+                span=call.span,
+                hint=f"call '{call.name}' from orchestration code, or give it an Out parameter that "
+                "it writes and returns",
+            )
 
 
 def _wrapper(

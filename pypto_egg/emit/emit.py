@@ -76,6 +76,7 @@ class Emitter:
                 self._carries.setdefault(node.key[0], []).append(cls)
 
     def emit(self, skeleton: Skeleton) -> Emitted:
+        """The function that the choice makes of the skeleton."""
         for item in skeleton.items:
             if isinstance(item, Exit):
                 self._claim_direct(item)

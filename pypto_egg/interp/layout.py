@@ -41,6 +41,7 @@ class TileOrder:
 
     @property
     def boxed(self) -> bool:
+        """Whether elements are stored box by box."""
         return self.slayout is not TileLayout.none_box
 
     @property

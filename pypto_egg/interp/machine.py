@@ -45,17 +45,23 @@ _ON_CORE = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 
 
 class Jump(Enum):
+    """A break or a continue on its way to the loop."""
+
     BREAK = "break"
     CONTINUE = "continue"
 
 
 @dataclass(frozen=True, slots=True)
 class Returned:
+    """A return on its way to the caller, with its values."""
+
     values: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Yielded:
+    """A yield on its way to the loop or branch, with its values."""
+
     values: tuple[Value, ...]
 
 
@@ -192,15 +198,19 @@ class Frame:
                 self.variables[dim] = extent
 
     def bind(self, var: Var, value: Value) -> None:
+        """Give a variable its value, converted to the variable's type."""
         self.variables[var] = conform(value, var.type, var.name, self.dims)
 
     def dim(self, dim: int | Expr) -> int:
+        """The value of an extent."""
         return dimension(dim, self.leaf)
 
     def number(self, expr: Expr) -> int:
+        """The value of an index expression."""
         return dimension(expr, self.leaf)
 
     def value(self, expr: Expr) -> Value:
+        """The value of any expression."""
         return cast("Value", evaluate(expr, self.leaf))
 
     def leaf(self, expr: Expr) -> Value:
@@ -226,6 +236,7 @@ class Frame:
                 raise InternalError(f"no semantics for the expression {type(expr).__name__}")
 
     def item(self, owner: Expr, index: int) -> Value:
+        """An element of a tuple."""
         values = self.value(owner)
         if not isinstance(values, tuple) or not -len(values) <= index < len(values):
             raise InterpretError(f"there is no element {index} in this value")
@@ -234,6 +245,7 @@ class Frame:
     # --- calls -------------------------------------------------------------------------------
 
     def operator(self, call: Call, for_effect: bool = False) -> Value:
+        """What an operator's semantics make of the values of its operands."""
         with located(call.span):
             meaning = meaning_of(call.op)
             args = tuple(self.value(arg) for arg in call.args)
@@ -265,6 +277,7 @@ class Frame:
         raise InterpretError(f"core_num of the call of '{call.name}' is {width!r}, not a number")
 
     def results(self, call: FunctionCall | Submit) -> tuple[Value, ...]:
+        """What a called function returns."""
         args = tuple(self.value(arg) for arg in call.args)
         values = self.machine.launch(call.name, args, self.launch, self.blocks(call))
         if self.launch.on_core:
@@ -273,6 +286,7 @@ class Frame:
         return tuple(replace(v, in_gm=True) if isinstance(v, TensorValue) else v for v in values)
 
     def function_call(self, call: FunctionCall) -> Value:
+        """The value of a call: one value, a tuple, or None."""
         with located(call.span):
             values = self.results(call)
             if isinstance(call.result_type, TupleType):
@@ -280,6 +294,7 @@ class Frame:
             return values[0] if values else None
 
     def submit(self, call: Submit) -> Value:
+        """The results of a submitted function and the number of its task."""
         with located(call.span):
             if dict(call.kwargs).get("predicate") is not None:
                 raise InterpretError(f"the submit of '{call.name}' has a predicate")
@@ -293,6 +308,7 @@ class Frame:
     # --- statements --------------------------------------------------------------------------
 
     def run(self) -> tuple[Value, ...]:
+        """The values that the function returns."""
         signal = self.block(self.function.body)
         return signal.values if isinstance(signal, Returned) else ()
 
@@ -306,6 +322,7 @@ class Frame:
         return None
 
     def statement(self, stmt: Stmt) -> Signal:
+        """How a statement ended: None where the next one follows."""
         match stmt:
             case Assign(var=var, value=value):
                 made = self.value(value)
@@ -339,6 +356,7 @@ class Frame:
                 raise InternalError(f"no semantics for the statement {type(stmt).__name__}")
 
     def branch(self, stmt: If) -> Signal:
+        """Execute the arm that the condition chooses."""
         signal = self.block(stmt.then if self.value(stmt.cond) else stmt.orelse)
         if not isinstance(signal, Yielded) or not stmt.results:
             return signal
@@ -346,12 +364,14 @@ class Frame:
         return None
 
     def bind_all(self, variables: tuple[Var, ...], values: tuple[Value, ...]) -> None:
+        """Give variables their values, one each."""
         if len(variables) != len(values):
             raise InterpretError(f"{len(values)} values are yielded to {len(variables)} variables")
         for var, value in zip(variables, values, strict=True):
             self.bind(var, value)
 
     def loop(self, stmt: For) -> Signal:
+        """Execute a for loop; `spmd` loops see a block number in each iteration."""
         trips = range(*self.bounds(stmt))
         carried = tuple(self.value(init) for init in stmt.inits)
         outer = self.launch
@@ -370,6 +390,7 @@ class Frame:
         return None
 
     def bounds(self, stmt: For) -> tuple[int, int, int]:
+        """Start, stop and step of a loop."""
         step = self.number(stmt.step)
         if step == 0:
             raise InterpretError(f"the loop over '{stmt.var.name}' has step 0")
@@ -387,6 +408,7 @@ class Frame:
         return carried, signal
 
     def while_loop(self, stmt: While) -> Signal:
+        """Execute a while loop, whose condition is over the carried values."""
         carried = tuple(self.value(init) for init in stmt.inits)
         for _ in range(MAX_WHILE_TRIPS):
             self.bind_all(stmt.iter_args, carried)
@@ -415,6 +437,7 @@ class Frame:
         return signal
 
     def replicated(self, stmt: Scope) -> Signal:
+        """Execute a scope's body once for each block or lane."""
         width = stmt.args[0] if stmt.args else dict(stmt.kwargs).get("core_num", 1)
         count = self.number(width) if isinstance(width, Expr) else width
         if not isinstance(count, int):

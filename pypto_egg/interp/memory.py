@@ -64,10 +64,12 @@ class Region:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Its extents."""
         return tuple(axis.size for axis in self.axes)
 
     @property
     def size(self) -> int:
+        """The number of its elements."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     def window(self, offset: tuple[int, ...], extent: tuple[int, ...]) -> Region:

@@ -61,6 +61,7 @@ class OpSite:
 
     @property
     def op(self) -> str:
+        """The operator's full name."""
         return self.call.op
 
     @property
@@ -70,6 +71,7 @@ class OpSite:
 
     @property
     def on_tiles(self) -> bool:
+        """Whether it is a tile operator."""
         return self.call.op.startswith("tile.")
 
     def has(self, index: int) -> bool:
@@ -82,6 +84,7 @@ class OpSite:
         return f"'{given.name}'" if isinstance(given, Var) else f"operand {index}"
 
     def error(self, message: str, hint: str | None = None) -> InterpretError:
+        """An error that names the operator and its place."""
         return InterpretError(f"{self.op}: {message}", span=self.call.span, hint=hint)
 
     def shaped(self, index: int) -> Shaped:
@@ -92,39 +95,46 @@ class OpSite:
         raise self.error(f"{self.operand(index)} must be a tensor or a tile")
 
     def tile(self, index: int) -> TileValue:
+        """Operand `index` as a tile."""
         value = self.args[index]
         if isinstance(value, TileValue):
             return value
         raise self.error(f"{self.operand(index)} must be a tile")
 
     def tensor(self, index: int) -> TensorValue:
+        """Operand `index` as a tensor."""
         value = self.args[index]
         if isinstance(value, TensorValue):
             return value
         raise self.error(f"{self.operand(index)} must be a tensor")
 
     def array(self, index: int) -> ArrayValue:
+        """Operand `index` as an array."""
         value = self.args[index]
         if isinstance(value, ArrayValue):
             return value
         raise self.error(f"{self.operand(index)} must be an array")
 
     def scalar(self, index: int) -> Scalar:
+        """Operand `index` as a Python number."""
         value = self.args[index]
         if isinstance(value, bool | int | float):
             return value
         raise self.error(f"{self.operand(index)} must be a scalar")
 
     def is_scalar(self, index: int) -> bool:
+        """Whether operand `index` is a number."""
         return isinstance(self.args[index], bool | int | float)
 
     def scalar_dtype(self, index: int) -> DType:
+        """The element type that the program declares for a scalar operand."""
         kind = self.call.args[index].type
         if isinstance(kind, ScalarType):
             return kind.dtype
         raise self.error(f"{self.operand(index)} must be a scalar")
 
     def index(self, position: int) -> int:
+        """Operand `position` as an int."""
         return int(self.scalar(position))
 
     def dims(self, index: int) -> Shape:
@@ -135,16 +145,19 @@ class OpSite:
         raise self.error(f"{self.operand(index)} must be a list of sizes or offsets")
 
     def kwarg(self, name: str, default: object = None) -> object:
+        """The keyword argument of that name, or `default`."""
         return self.call.kwarg(name, default)
 
     @property
     def result_dtype(self) -> DType:
+        """The element type of the result."""
         kind = self.call.result_type
         if isinstance(kind, TensorType | TileType | ScalarType):
             return kind.dtype
         raise InternalError(f"{self.op} has no element type: {kind}")
 
     def result_tile_type(self) -> TileType:
+        """The type of the result, which is a tile."""
         kind = self.call.result_type
         if isinstance(kind, TileType):
             return kind

@@ -41,10 +41,12 @@ class TensorValue:
 
     @property
     def shape(self) -> Shape:
+        """Its extents."""
         return self.region.shape
 
     @property
     def dtype(self) -> DType:
+        """Its element type."""
         return self.region.dtype
 
     def copied(self) -> TensorValue:
@@ -93,10 +95,12 @@ class TileValue:
 
     @property
     def shape(self) -> Shape:
+        """Its physical extents."""
         return self.region.shape
 
     @property
     def dtype(self) -> DType:
+        """Its element type."""
         return self.region.dtype
 
     def read(self, extent: Shape | None = None) -> np.ndarray:

@@ -48,22 +48,27 @@ class Affine:
         self.terms = {atom: factor for atom, factor in terms.items() if factor != 0}
 
     def plus(self, other: Affine, factor: int = 1) -> Affine:
+        """self + factor * other."""
         terms = dict(self.terms)
         for atom, coefficient in other.terms.items():
             terms[atom] = terms.get(atom, 0) + factor * coefficient
         return Affine(self.const + factor * other.const, terms)
 
     def scaled(self, factor: int) -> Affine:
+        """factor * self."""
         return Affine(0, {}).plus(self, factor)
 
     def divisible_by(self, divisor: int) -> bool:
+        """Whether every value of it is a multiple, whatever the atoms are."""
         return self.const % divisor == 0 and all(c % divisor == 0 for c in self.terms.values())
 
     def divided_by(self, divisor: int) -> Affine:
+        """The quotient, for a divisor of which it is a multiple."""
         return Affine(self.const // divisor, {a: c // divisor for a, c in self.terms.items()})
 
     @property
     def key(self) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """Equal for equal forms, and hashable."""
         return self.const, tuple(sorted(self.terms.items()))
 
 
@@ -75,6 +80,7 @@ class Atoms:
         self._held: list[Expr] = []  # keeps expressions alive whose id is a key
 
     def affine(self, dim: Dim) -> Affine:
+        """The affine form of an extent."""
         expr = as_expr(dim)
         done: dict[int, Affine] = {}
         stack: list[tuple[Expr, bool]] = [(expr, False)]

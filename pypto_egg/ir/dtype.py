@@ -20,14 +20,17 @@ class DType:
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a floating-point type."""
         return self.kind == "float"
 
     @property
     def is_int(self) -> bool:
+        """Whether it is an integer type, INDEX included."""
         return self.kind in ("int", "uint")
 
     @property
     def is_signed(self) -> bool:
+        """Whether it is an integer type with negative values."""
         return self.kind == "int"
 
     @property

@@ -39,6 +39,8 @@ class TileLayout(Enum):
 
 
 class PadValue(Enum):
+    """What lies outside the valid extents: `pl.PadValue.x`."""
+
     null = "null"
     zero = "zero"
     max = "max"
@@ -46,22 +48,30 @@ class PadValue(Enum):
 
 
 class CompactMode(Enum):
+    """How a partly valid tile is laid out: `pl.CompactMode.x`."""
+
     null = "null"
     normal = "normal"
 
 
 class AtomicType(Enum):
+    """How a store combines with what is there: `pl.AtomicType.X`."""
+
     None_ = "None_"
     Add = "Add"
 
 
 class SplitMode(Enum):
+    """How work is split over the vector cores of a cube core: `pl.SplitMode.X`."""
+
     NONE = "NONE"
     UP_DOWN = "UP_DOWN"
     LEFT_RIGHT = "LEFT_RIGHT"
 
 
 class PipeType(Enum):
+    """The pipes of a core that synchronise: `pl.PipeType.X`."""
+
     MTE1 = "MTE1"
     MTE2 = "MTE2"
     MTE3 = "MTE3"
@@ -91,11 +101,15 @@ class ArgDirection(Enum):
 
 
 class ScopeMode(Enum):
+    """Kinds of the runtime's task scopes: `pl.ScopeMode.X`."""
+
     AUTO = "AUTO"
     MANUAL = "MANUAL"
 
 
 class FunctionType(Enum):
+    """Where a function runs and what it is: `pl.FunctionType.X`."""
+
     Opaque = "Opaque"
     Orchestration = "Orchestration"
     InCore = "InCore"
@@ -108,6 +122,8 @@ class FunctionType(Enum):
 
 
 class Level(Enum):
+    """A level of the machine's hierarchy: `pl.Level.X`."""
+
     AIV = "AIV"
     AIC = "AIC"
     CORE_GROUP = "CORE_GROUP"
@@ -132,6 +148,8 @@ LEVEL_ALIASES: dict[str, Level] = {
 
 
 class Role(Enum):
+    """A function's part in a level: `pl.Role.X`."""
+
     Orchestrator = "Orchestrator"
     SubWorker = "SubWorker"
 

@@ -37,6 +37,8 @@ class Var(Expr):
 
 @dataclass(frozen=True, slots=True)
 class ConstInt(Expr):
+    """A whole number."""
+
     value: int
     dtype: DType = INDEX
 
@@ -47,6 +49,8 @@ class ConstInt(Expr):
 
 @dataclass(frozen=True, slots=True)
 class ConstFloat(Expr):
+    """A floating-point number."""
+
     value: float
     dtype: DType = FP32
 
@@ -57,6 +61,8 @@ class ConstFloat(Expr):
 
 @dataclass(frozen=True, slots=True)
 class ConstBool(Expr):
+    """True or False."""
+
     value: bool
 
     @property

@@ -267,6 +267,7 @@ def dim_sub(a: Dim, b: Dim) -> Dim:
 
 
 def dim_mul(a: Dim, b: Dim) -> Dim:
+    """`a * b`, a constant if both are."""
     return _dim_op("*", a, b)
 
 

@@ -13,6 +13,8 @@ from pypto_egg.source import Span
 
 @dataclass(frozen=True, slots=True)
 class Param:
+    """A parameter and its direction."""
+
     var: Var
     direction: Direction = Direction.In
 
@@ -40,6 +42,7 @@ class Function:
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def attr(self, name: str, default: object = None) -> object:
+        """The attribute of that name, or `default`."""
         for key, value in self.attrs:
             if key == name:
                 return value
@@ -54,10 +57,16 @@ class Program:
     functions: tuple[Function, ...]
 
     def function(self, name: str) -> Function:
+        """The function of that name.
+
+        Raises:
+            KeyError: there is none.
+        """
         for function in self.functions:
             if function.name == name:
                 return function
         raise KeyError(name)
 
     def with_functions(self, functions: tuple[Function, ...]) -> Program:
+        """The same program with other functions."""
         return replace(self, functions=functions)

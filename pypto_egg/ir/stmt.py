@@ -53,6 +53,8 @@ class Eval(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class Return(Stmt):
+    """`return values`."""
+
     values: tuple[Expr, ...] = ()
 
 
@@ -95,6 +97,8 @@ class While(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class If(Stmt):
+    """`if cond:`; with results, both arms end in a `Yield` of as many values."""
+
     cond: Expr
     then: Block
     orelse: Block = ()
@@ -114,9 +118,9 @@ class Scope(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class Break(Stmt):
-    pass
+    """`break`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Continue(Stmt):
-    pass
+    """`continue`."""

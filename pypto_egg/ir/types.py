@@ -24,6 +24,8 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class ScalarType(Type):
+    """A scalar of some dtype: `pl.Scalar[pl.X]`."""
+
     dtype: DType
 
 
@@ -41,6 +43,8 @@ class HandleType(Type):
 
 @dataclass(frozen=True, slots=True)
 class TupleType(Type):
+    """Several results of a call."""
+
     items: tuple[Type, ...]
 
 
@@ -86,16 +90,19 @@ class TensorType(Type):
 
     @property
     def rank(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def valid_shape(self) -> tuple[int | Expr, ...]:
+        """The valid extents; the shape where no view narrows it."""
         if self.view is not None and self.view.valid_shape is not None:
             return self.view.valid_shape
         return self.shape
 
     @property
     def layout(self) -> TensorLayout:
+        """The order in global memory; ND where no view says otherwise."""
         return self.view.layout if self.view is not None else TensorLayout.ND
 
 
@@ -152,6 +159,7 @@ class TileType(Type):
 
     @property
     def rank(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
@@ -161,6 +169,7 @@ class TileType(Type):
 
     @property
     def valid_shape(self) -> tuple[int | Expr, ...]:
+        """The valid extents; the physical ones where the view in force narrows nothing."""
         valid = self.layout.valid_shape
         return self.shape if valid is None else valid
 

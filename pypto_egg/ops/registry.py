@@ -38,10 +38,12 @@ class Effect(Enum):
 
     @property
     def reads(self) -> bool:
+        """Whether the operand's content is looked at."""
         return self in (Effect.READ, Effect.READ_WRITE)
 
     @property
     def writes(self) -> bool:
+        """Whether the operand's content is changed."""
         return self in (Effect.WRITE, Effect.READ_WRITE)
 
 
@@ -83,6 +85,7 @@ class Operand:
     keyword: str | None = None
 
     def effect_for(self, kwargs: Kwargs) -> Effect:
+        """What a call with these keyword arguments does to the operand."""
         return self.effect if isinstance(self.effect, Effect) else self.effect(kwargs)
 
 
@@ -146,6 +149,7 @@ class OpDecl:
 
     @property
     def namespace(self) -> str:
+        """The part of its name before the first dot: "tensor", "tile", "system"."""
         return self.name.split(".", 1)[0]
 
 

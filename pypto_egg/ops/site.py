@@ -108,11 +108,17 @@ class Site:
         return not absent
 
     def tensor(self, index: int) -> TensorType:
+        """The type of a tensor operand."""
         found = self.args[index].type
         assert isinstance(found, TensorType)
         return found
 
     def tile(self, index: int) -> TileType:
+        """The type of a tile operand.
+
+        Raises:
+            TypeCheckError: it is no tile.
+        """
         found = self.args[index].type
         if not isinstance(found, TileType):
             raise self.error(index, f"must be a tile, got {describe(self.args[index])}")
@@ -126,6 +132,7 @@ class Site:
         raise self.error(index, f"must be a tensor or a tile, got {describe(self.args[index])}")
 
     def is_scalar(self, index: int) -> bool:
+        """Whether an operand that may be a tensor or a scalar is a scalar."""
         return isinstance(self.args[index].type, ScalarType)
 
     def scalar(self, index: int) -> DType:
@@ -211,6 +218,7 @@ class Site:
                 )
 
     def demand_same_dtype(self, first: int, second: int) -> None:
+        """Refuse two operands whose element types differ."""
         a, b = self.dtype(first), self.dtype(second)
         if a != b:
             raise self.error(
@@ -220,6 +228,7 @@ class Site:
             )
 
     def demand_rank(self, index: int, rank: int) -> None:
+        """Refuse operand `index` unless it has this rank."""
         found = self.shaped(index)
         if found.rank != rank:
             raise self.error(
@@ -229,6 +238,7 @@ class Site:
             )
 
     def demand_rank_at_least(self, index: int, rank: int) -> None:
+        """Refuse operand `index` unless it has this rank or a higher one."""
         found = self.shaped(index)
         if found.rank < rank:
             raise self.error(

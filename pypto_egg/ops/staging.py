@@ -58,6 +58,7 @@ class OperandSpace:
 
     @property
     def space(self) -> Mem:
+        """The memory space."""
         return self._space
 
     def __eq__(self, other: object) -> bool:

@@ -57,6 +57,7 @@ def check_atomic(site: Site, index: int) -> None:
 
 
 def kwarg_dtype(site: Site, name: str = "dtype") -> DType:
+    """The dtype given by a keyword argument."""
     dtype = site.kwargs[name]
     assert isinstance(dtype, DType)
     return dtype
