@@ -7,12 +7,14 @@ An index expression is read as `const + sum(coefficient * atom)` over its non-af
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from pypto_egg.ir.dtype import INDEX, INT64, DType
 from pypto_egg.ir.expr import BinOp, Cast, ConstInt, Expr, TupleExpr, UnOp, Var, as_expr
 from pypto_egg.ir.types import ScalarType
 
 Dim = int | Expr
+Result = TypeVar("Result")
 
 DIVISION: dict[str, Callable[[int, int], int]] = {
     "//": lambda a, b: a // b,
@@ -36,6 +38,31 @@ def scalar_children(node: Expr) -> tuple[Expr, ...]:
 
 def _dtype_of(expr: Expr) -> DType | None:
     return expr.type.dtype if isinstance(expr.type, ScalarType) else None
+
+
+def bottom_up(
+    expr: Expr,
+    operands: Callable[[Expr], tuple[Expr, ...]],
+    combine: Callable[[Expr, list[Result]], Result],
+) -> Result:
+    """What `combine` makes of an expression and the results of its operands, shared parts once."""
+    done: dict[int, Result] = {}
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    while stack:
+        node, ready = stack.pop()
+        if id(node) in done:
+            continue
+        below = operands(node)
+        if below and not ready:
+            stack.append((node, True))
+            stack.extend((child, False) for child in below)
+            continue
+        done[id(node)] = combine(node, [done[id(child)] for child in below])
+    return done[id(expr)]
+
+
+def _affine_children(node: Expr) -> tuple[Expr, ...]:
+    return scalar_children(node) if not isinstance(node, TupleExpr) else ()
 
 
 class Affine:
@@ -81,20 +108,7 @@ class Atoms:
 
     def affine(self, dim: Dim) -> Affine:
         """The affine form of an extent."""
-        expr = as_expr(dim)
-        done: dict[int, Affine] = {}
-        stack: list[tuple[Expr, bool]] = [(expr, False)]
-        while stack:
-            node, ready = stack.pop()
-            if id(node) in done:
-                continue
-            below = scalar_children(node) if not isinstance(node, TupleExpr) else ()
-            if below and not ready:
-                stack.append((node, True))
-                stack.extend((child, False) for child in below)
-                continue
-            done[id(node)] = self._node(node, [done[id(child)] for child in below])
-        return done[id(expr)]
+        return bottom_up(as_expr(dim), _affine_children, self._node)
 
     def _atom(self, key: object) -> Affine:
         number = self._numbers.setdefault(key, len(self._numbers))

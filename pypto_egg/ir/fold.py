@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pypto_egg.ir.affine import DIVISION, Dim, difference, scalar_children
+from pypto_egg.ir.affine import DIVISION, Dim, bottom_up, difference, scalar_children
 from pypto_egg.ir.affine import const_value as const_value
 from pypto_egg.ir.dtype import BOOL, INDEX, DType
 from pypto_egg.ir.expr import (
@@ -54,19 +54,7 @@ def fold(expr: Expr) -> Expr:
     Integer results outside the range of their dtype, divisions by zero and float arithmetic stay
     as they are.
     """
-    done: dict[int, Expr] = {}
-    stack: list[tuple[Expr, bool]] = [(expr, False)]
-    while stack:
-        node, ready = stack.pop()
-        if id(node) in done:
-            continue
-        below = scalar_children(node)
-        if below and not ready:
-            stack.append((node, True))
-            stack.extend((child, False) for child in below)
-            continue
-        done[id(node)] = _fold_node(node, [done[id(child)] for child in below])
-    return done[id(expr)]
+    return bottom_up(expr, scalar_children, _fold_node)
 
 
 def _fold_node(node: Expr, below: list[Expr]) -> Expr:
