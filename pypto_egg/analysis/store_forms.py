@@ -61,8 +61,8 @@ def _with_fills(function: Function) -> Function:
     memory = provenance_of(function)
     inside = {id(stmt) for loop in walk(function.body) if id(loop) in loops
               for _, body in blocks_of(loop) for stmt in body}  # fmt: skip
-    scalar = {root for stmt in walk(function.body) if id(stmt) not in inside
-              if (call := write_of(stmt)) is not None for root in memory.roots_of(call.args[0])}  # fmt: skip
+    others = [write_of(stmt) for stmt in walk(function.body) if id(stmt) not in inside]
+    scalar = {root for call in others if call for root in memory.roots_of(call.args[0])}
     loops = {
         at: fills
         for at, fills in loops.items()

@@ -100,6 +100,35 @@ def test_loops_that_do_not_qualify_stay_scalar_stores(make: object, name: str) -
     assert "tile.store" not in ops(result)
 
 
+OVERLAPPING = {
+    "one name": (("[0, i]", 4, "output"), ("[0, i + 8]", 5, "output")),
+    "an alias": (("[0, i]", 4, "output"), ("[0, i + 8]", 5, "o")),
+}
+
+
+@MAKERS
+@pytest.mark.req("C-070", "C-074")
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_the_last_write_of_an_element_is_known_to_the_loop_only(make: object, name: str) -> None:
+    """Of two overlapping runs, a later trip's first write comes after an earlier trip's second."""
+    writes = "".join(
+        f"    pl.tensor.write({target}, {at}, {I32.format(value)})\n"
+        for at, value, target in OVERLAPPING[name]
+    )
+    text = whole(f"o = output\nfor i in pl.range(16):\n{writes}return output")
+    result = executed(make(text, verify=True))
+    assert ops(result) == ["tensor.write"] * 2
+    assert np.array_equal(stored(result)[0], [4] * 16 + [5] * 8 + [7] * 8)
+
+
+@MAKERS
+@pytest.mark.req("C-076")
+def test_a_fill_beside_a_scalar_store_through_an_alias_stays_scalar(make: object) -> None:
+    body = "o = output\npl.tensor.write(o, [0, 20], pl.const(3, pl.INT32))\n" + fill()
+    result = executed(make(whole(body), verify=True))
+    assert ops(result) == ["tensor.write"] * 2
+
+
 @MAKERS
 @pytest.mark.req("C-074")
 def test_a_column_is_no_contiguous_region(make: object) -> None:
