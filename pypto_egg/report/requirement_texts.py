@@ -72,7 +72,7 @@ TEXTS: dict[str, str] = {
     "N-029": "an accumulator that is valid as a whole may be stored to an NZ tensor as it is",
     "N-036": "only FP32 accumulators on A2/A3 are stored to NZ tensors",
     "N-037": "what is stored to an NZ tensor is static, valid as a whole, in multiples of 16",
-    "N-045": "nothing else is stored to NZ tensors: not on A5, not from Vec or Mat, not valid in part",
+    "N-045": "nothing else is stored to NZ tensors: not on A5, not from Vec or Mat",
     "N-098": "a load of an NZ tensor goes to Mat",
     "N-100": "a slice of an NZ tensor keeps rows and columns whole: a window of them has gaps",
     "N-104": "a blocked NZ tensor can be loaded, stored, sliced and flattened, nothing else",
