@@ -136,13 +136,14 @@ def _options(
 
 
 def _read(program: Program | str | Path) -> Program:
-    """The program; a string with a line break is text, another one is a path."""
+    """The program; a string with a line end is text, another one is a path."""
     if isinstance(program, Program):
         return program
     if isinstance(program, Path):
         return parse_file(program)
     if isinstance(program, str):
-        return parse(program) if "\n" in program else parse_file(Path(program))
+        several = "\n" in program or "\r" in program
+        return parse(program) if several else parse_file(Path(program))
     raise OptionError(f"a program is a Program, text or a path, not {type(program).__name__}")
 
 

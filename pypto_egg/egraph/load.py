@@ -14,6 +14,7 @@ from pypto_egg.analysis.effects import Effects, analyse_effects
 from pypto_egg.analysis.provenance import RootKind
 from pypto_egg.analysis.regions import Region
 from pypto_egg.egraph.bulk import Action, Term, equal, fact, node
+from pypto_egg.egraph.calls import check_passed
 from pypto_egg.egraph.direct import DirectOutput, direct_outputs
 from pypto_egg.egraph.facts import Facts
 from pypto_egg.egraph.gm import (
@@ -168,6 +169,7 @@ class Loader:
         call = stmt.value
         if isinstance(call, Call) and call.op == "tensor.assemble":
             return [self._store(call, None, stmt, region)]
+        check_passed(call, self.values, stmt)
         return [Keep(stmt)]
 
     def _assign(self, stmt: Assign, region: Region) -> list[Item]:
@@ -176,6 +178,7 @@ class Loader:
             self.values[var] = self._value(value, stmt)
             return [] if isinstance(self.values[var], Local) else [Keep(stmt)]
         if not isinstance(value, Call):
+            check_passed(value, self.values, stmt)
             if isinstance(var.type, TensorType):
                 self.values[var] = whole_window(var, var.type)
             return [Keep(stmt)]
@@ -218,6 +221,9 @@ class Loader:
         if source.taken is not None:
             window = replace(window, taken=source.taken)
         self.values[var] = self._windows.taken(window, stmt) if var in self._taken else window
+        if made is not None:
+            regions = self.effects.regions
+            regions.define(made.var, regions.region_of(stmt))
         # The view itself stays for whoever returns it or writes through it.
         return [Keep(stmt)] if made is None else [Keep(made), Keep(stmt)]
 

@@ -65,8 +65,8 @@ def _check_device_calls(function: Function, outputs: Mapping[str, tuple[Param, .
                 f"{function.type.value} function '{function.name}' calls '{call.name}', whose "
                 "result needs a buffer in global memory, which device code cannot create",
                 span=call.span,
-                hint=f"call '{call.name}' from orchestration code, or give it an Out parameter that "
-                "it writes and returns",
+                hint=f"call '{call.name}' from orchestration code, or give it an Out parameter "
+                "that it writes and returns",
             )
 
 

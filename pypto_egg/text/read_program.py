@@ -36,7 +36,7 @@ def parse(text: str, name: str = "<string>") -> Program:
         UnknownOpError: a kernel uses an operator that the registry does not have.
         TypeCheckError: an operator, annotation or reassignment with types that do not fit.
     """
-    source = Source(name, text)
+    source = Source(name, text.removeprefix("\ufeff"))
     tree = _syntax_tree(source)
     positions = Positions(source)
     try:

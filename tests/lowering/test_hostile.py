@@ -369,3 +369,14 @@ def test_two_functions_with_the_same_names_inside() -> None:
 def test_ops_that_cannot_be_lowered_are_named(call: str, shape: list[int], dtype: str) -> None:
     op = call.split("(")[0].removeprefix("pl.")
     refused(kernel(X, f"y = {call}\nreturn y", tensor(shape, dtype)), LoweringError, op, "E401")
+
+
+# --- texts -------------------------------------------------------------------------------------
+
+
+@MAKERS
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_line_ends_and_byte_order_marks_do_not_matter(make: object, end: str, mark: str) -> None:
+    text = kernel(X, "y = pl.exp(x)\nreturn y", F)
+    assert make(mark + text.replace("\n", end)).text == make(text).text
