@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pypto_egg.egraph.saturate import Limits
     from pypto_egg.ir.program import Program
     from pypto_egg.lowering import Lowering
+    from pypto_egg.packing import NzMode
 
 FAULT = 70
 INTERRUPTED = 130
@@ -139,6 +140,13 @@ def _of_lowering(callback: Callable[..., None]) -> Callable[..., None]:
 @click.option("--without-rules", multiple=True, metavar="NAME", help="Leave out a ruleset.")
 @click.option("--allow-reassociation", is_flag=True, help="Use algebra that changes rounding.")
 @click.option(
+    "--nz",
+    type=click.Choice(["keep", "suggest", "pack"]),
+    default="keep",
+    show_default=True,
+    help="Say what packed cube operands would save, or take weights packed.",
+)
+@click.option(
     "--deadline", type=float, metavar="S", help="Seconds for each extraction.  [default: no end]"
 )
 @click.option(
@@ -160,6 +168,7 @@ def optimize(
     without_rules: tuple[str, ...],
     allow_reassociation: bool,
     verify: str,
+    nz: NzMode,
     deadline: float | None,
     node_limit: int | None,
     iteration_limit: int | None,
@@ -186,6 +195,7 @@ def optimize(
         limits=_limits(node_limit, iteration_limit, time_limit),
         deadline_seconds=deadline,
         verify=_VERIFY[verify],
+        nz=nz,
     )
     _write_lowering(lowering, output, json_file, explain, quiet)
 

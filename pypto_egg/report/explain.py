@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pypto_egg.ir.enums import Mem
 from pypto_egg.lowering import Decision, FunctionReport, Lowering, Option
 from pypto_egg.report.differences import boxes, differences
+from pypto_egg.report.packing import packing_lines
 from pypto_egg.report.summary import NOTHING, statistics, verified
 from pypto_egg.report.table import Table, cost_table, plain
 from pypto_egg.report.words import cycles, fold_words
@@ -38,6 +39,9 @@ def explain(lowering: Lowering) -> str:
         lines += _section("decisions", tuple(_decisions(report.decisions)))
         lines += _section("memory at the worst place", tuple(_memory(report)))
         lines += _section("search", tuple(_search(report)))
+    packing = packing_lines(lowering)
+    if packing:
+        lines += ["", "NZ order of cube operands:", *(f"  {line}" for line in packing)]
     lines += ["", verified(lowering)]
     return "\n".join(lines) + "\n"
 

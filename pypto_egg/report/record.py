@@ -8,6 +8,7 @@ from pypto_egg import __version__
 from pypto_egg.extract.cost.model import CostVector
 from pypto_egg.lowering import Decision, FunctionReport, Lowering
 from pypto_egg.report.differences import boxes, differences
+from pypto_egg.report.packing import packing_record
 
 SCHEMA = 1
 
@@ -32,6 +33,7 @@ def record(lowering: Lowering) -> dict[str, Any]:
             "refused": lowering.baseline_refused or None,
         },
         "fallback": lowering.fallback or None,
+        "nz": packing_record(lowering),
         "verification": _verification(lowering),
         "functions": [_function(report, changes) for report in lowering.functions],
     }

@@ -6,6 +6,7 @@ from typing import TextIO
 
 from pypto_egg.lowering import FunctionReport, Lowering
 from pypto_egg.report.differences import boxes, differences
+from pypto_egg.report.packing import packing_lines
 from pypto_egg.report.table import cost_table, show
 from pypto_egg.report.words import fold_words
 
@@ -34,6 +35,8 @@ def write_summary(lowering: Lowering, stream: TextIO) -> None:
         stream.write(f"this is the reference lowering: {lowering.fallback}\n")
     if lowering.baseline_refused:
         stream.write(f"the reference lowering refuses this program: {lowering.baseline_refused}\n")
+    for line in packing_lines(lowering):
+        stream.write(f"{line}\n")
     stream.write(f"{verified(lowering)}\n")
 
 
