@@ -18,6 +18,7 @@ from pypto_egg.egraph.skeleton import Skeleton
 from pypto_egg.egraph.snapshot import Snapshot
 from pypto_egg.egraph.tilegraph import TileGraph, tile_graph
 from pypto_egg.emit.emit import Emitted, emit_function
+from pypto_egg.emit.gaps import reshaped_gaps
 from pypto_egg.emit.hazards import hazards
 from pypto_egg.emit.liveness import Peak, peaks
 from pypto_egg.emit.names import base_of
@@ -187,27 +188,28 @@ class Trial:
     Args:
         used: the worst place of each memory space.
         cuts: limits that rule out the sets of tiles that overfill a space.
-        destructive: nodes that overwrite a value which is still needed, each in a set of its own.
+        faulty: nodes that overwrite a value which is still needed, or read the gaps of a window,
+            each in a set of its own.
         lost: what each of them does, in words.
     """
 
     emitted: Emitted
     used: dict[Mem, Peak]
     cuts: tuple[Constraint, ...]
-    destructive: tuple[tuple[int, ...], ...]
+    faulty: tuple[tuple[int, ...], ...]
     lost: tuple[str, ...]
 
     @property
     def fits(self) -> bool:
         """Whether it runs as it is: enough room, and no value lost."""
-        return not self.cuts and not self.destructive
+        return not self.cuts and not self.faulty
 
     def ruled_out(self, problem: Problem) -> Problem:
         """The problem without the selections that fail as this one does."""
         return replace(
             problem,
             constraints=(*problem.constraints, *self.cuts),
-            forbidden=(*problem.forbidden, *self.destructive),
+            forbidden=(*problem.forbidden, *self.faulty),
         )
 
 
@@ -229,14 +231,14 @@ def try_selection(
     used = peaks(emitted.function)
     position = {id(node): i for i, node in enumerate(priced.nodes)}
     cuts = _cuts(function, emitted, used, position, target)
-    destructive = _destructive(function, emitted, position)
-    return Trial(emitted, used, tuple(cuts), tuple(destructive), tuple(destructive.values()))
+    faulty = _faulty(function, emitted, position)
+    return Trial(emitted, used, tuple(cuts), tuple(faulty), tuple(faulty.values()))
 
 
-def _destructive(
+def _faulty(
     function: Function, emitted: Emitted, position: dict[int, int]
 ) -> dict[tuple[int, ...], str]:
-    """The nodes that overwrite a value which is still needed, and what they do in words."""
+    """The nodes that make a program wrong where they stand, and what they do in words."""
     found: dict[tuple[int, ...], str] = {}
     for hazard in hazards(emitted.function):
         node = emitted.origin.get(hazard.by) if hazard.by is not None else None
@@ -250,6 +252,10 @@ def _destructive(
         assert node.recipe is not None
         op = node.recipe.steps[-1].call.op.replace("tile.", "tensor.")
         words = f"{op} leaves its result in the place of '{base_of(hazard.lost.name)}'"
+        found.setdefault((position[id(node)],), words)
+    for reshaped in reshaped_gaps(emitted.function):
+        node = emitted.origin[reshaped]
+        words = f"tensor.reshape gives '{base_of(reshaped.name)}' the gaps of a window"
         found.setdefault((position[id(node)],), words)
     return found
 

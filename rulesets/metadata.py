@@ -70,6 +70,20 @@ def reshape_of_a_vec_tile(t: Tensor, x: Tensor, s: Vec[Index], r: Index, c: Inde
 
 
 @METADATA.rule
+def reshape_of_a_copy_of_a_vec_tile(
+    t: Tensor, x: Tensor, s: Vec[Index], r: Index, c: Index, k: i64
+) -> Body:
+    """A window of some of a tile's columns has gaps between its rows; a copy has none."""
+    f = vec(rows(x), cols(x), k)
+    return when(
+        vec_need(t, r, c, k), eq(t).to(reshape(x, s)), at(t, k),
+        eq(rows(t)).to(r), eq(cols(t)).to(c),
+    ).then(
+        demand(x, f), becomes(t, vec(r, c, k), tile_reshape(tile_copy(realize(x, f), t), s))
+    )  # fmt: skip
+
+
+@METADATA.rule
 def reshape_extents(t: Tensor, x: Tensor, s: Vec[Index]) -> Body:
     """A reshaped tile has the extents that the program gave it."""
     return when(eq(t).to(reshape(x, s))).then(extents(t, rows(t), cols(t)))

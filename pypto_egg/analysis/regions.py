@@ -101,6 +101,10 @@ class RegionTree:
         """The position that follows the last statement in a region."""
         return self._ends[region.id]
 
+    def define(self, var: Var, region: Region) -> None:
+        """Let a region define a variable that the function itself does not have."""
+        self._var_region[var] = region
+
     def region_of_var(self, var: Var) -> Region:
         """The region that defines a variable.
 

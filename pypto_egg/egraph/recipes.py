@@ -19,6 +19,7 @@ from pypto_egg.errors import InternalError, NzError
 from pypto_egg.ir.dtype import DTYPES, UINT8, DType
 from pypto_egg.ir.enums import Mem, TensorLayout
 from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var, as_expr, tuple_of
+from pypto_egg.ir.fold import same_dims
 from pypto_egg.ir.types import TileType, Type, implicit_view, tile_type
 from pypto_egg.ops.registry import lookup, make_call
 from pypto_egg.ops.windows import align_right
@@ -197,7 +198,16 @@ class Recipes:
         args: list[Expr] = [tiles[0], tuple_of(shape), tuple_of(offsets)]
         if valid != shape:
             args.append(tuple_of(valid))
-        return _single(make_call("tile.slice", tuple(args)))
+        call = make_call("tile.slice", tuple(args))
+        type_ = call.type
+        assert isinstance(type_, TileType)
+        if len(shape) != 2 or same_dims(type_.valid_shape, valid):
+            return _single(call)
+        # A padded source bounds the window by an expression where the tensor is known to fill it.
+        window = Step(_stand_in(call), call)
+        rows, cols = map(as_expr, valid)
+        exact = make_call("tile.set_validshape", (window.var, rows, cols))
+        return Recipe((window, Step(_stand_in(exact), exact)))
 
     def _reshape(self, node: Node, tiles: list[Var]) -> Recipe:
         return _single(make_call("tile.reshape", (tiles[0], tuple_of(self.dims(node.children[1])))))

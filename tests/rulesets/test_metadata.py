@@ -24,6 +24,7 @@ CASES = {
     "slice-of-a-vec-tile": (SLICE, GM_SLICE),
     "slice-extents": (SLICE, GM_SLICE),
     "reshape-of-a-vec-tile": (RESHAPE, GM_RESHAPE),
+    "reshape-of-a-copy-of-a-vec-tile": (RESHAPE, GM_RESHAPE),
     "reshape-extents": (RESHAPE, GM_RESHAPE),
     "set-validshape-of-a-vec-tile": (VALID, GM_VALID),
     "set-validshape-extents": (VALID, GM_VALID),
