@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pypto_egg.analysis.provenance import RootKind, provenance_of
+from pypto_egg.analysis.provenance import Provenance, Root, RootKind, provenance_of
 from pypto_egg.egraph.load import Loaded
 from pypto_egg.egraph.saturate import Limits, Saturation, StopReason
 from pypto_egg.egraph.tilegraph import TileGraph
@@ -20,6 +20,7 @@ from pypto_egg.ir.program import Function
 from pypto_egg.ir.stmt import Assign
 from pypto_egg.ir.types import TensorType
 from pypto_egg.ir.visit import walk
+from pypto_egg.ops.registry import lookup
 from pypto_egg.target.target import Target
 
 
@@ -56,9 +57,13 @@ def check_feasible(
         obstacle = _obstacle(call, stmt.var, target)
         if obstacle is not None:
             raise obstacle
+    made = _made(graph)
+    seed = _seed_obstacle(function, provenance, made)
+    if seed is not None:
+        raise seed
     for window in loaded.shared:
         raise _shared_window(function, window, target)
-    raise _unmade(function, graph)
+    raise _unmade(function, graph, made)
 
 
 _LIMITS = {
@@ -74,11 +79,51 @@ def _raise_limit(stop: StopReason) -> str:
     return f"raise {option}, or limits=Limits({field}=...) from Python; the default is {usual}"
 
 
-def _unmade(function: Function, graph: TileGraph) -> LoweringError:
-    """The first value that no tile form serves."""
+def _made(graph: TileGraph) -> dict[str, bool]:
+    """Name of a value that some statement needs -> whether a tile of it can be made."""
     made: dict[str, bool] = {}
     for cls in graph.classes:
         made[cls.name] = made.get(cls.name, False) or bool(cls.nodes)
+    return made
+
+
+def _seed_obstacle(
+    function: Function, provenance: Provenance, made: dict[str, bool]
+) -> LoweringError | None:
+    """The first product whose accumulator starts somewhere else than in L0C."""
+    defined = {s.var: s.value for s in walk(function.body) if isinstance(s, Assign)}
+    for var, call in defined.items():
+        if not isinstance(call, Call) or call.op != "tensor.matmul_acc":
+            continue
+        if made.get(var.name, True) or not all(made.get(_name(x), True) for x in call.args[1:3]):
+            continue
+        for root in provenance.roots_of(call.args[0]):
+            where = _outside_acc(root, defined.get(root.var))
+            if where is not None:
+                return LoweringError(
+                    f"function '{function.name}': {call.op} accumulates into '{root.var.name}', "
+                    f"which {where}; nothing brings it into L0C",
+                    span=call.span,
+                    hint="start with tensor.create or a product, and add "
+                    f"'{root.var.name}' to the result",
+                )
+    return None
+
+
+def _outside_acc(root: Root, value: Expr | None) -> str | None:
+    """Where a buffer is that is no accumulator."""
+    if root.kind in (RootKind.PARAM, RootKind.CALL):
+        return "lies in global memory"
+    if root.kind is RootKind.CREATE or not isinstance(value, Call):
+        return None
+    decl = lookup(value.op)
+    if decl is not None and decl.family in ("matmul", "matmul_acc"):
+        return None
+    return f"{value.op} makes in UB"
+
+
+def _unmade(function: Function, graph: TileGraph, made: dict[str, bool]) -> LoweringError:
+    """The first value that no tile form serves."""
     refused = {name: f"{op}: {message}" for name, op, message in graph.refused}
     unmade = [s for s in walk(function.body)
               if isinstance(s, Assign) and not made.get(s.var.name, True)]  # fmt: skip

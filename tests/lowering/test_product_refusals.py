@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from kernels import assert_whole_boxes, calls
+from kernels import assert_whole_boxes, calls, kernel, tensor
 from products import DTYPES, L0C_BYTES, TARGETS, TRANSPOSES, accumulation, product
 
 from pypto_egg import lower, optimize
-from pypto_egg.errors import AlignmentError, CapacityError
+from pypto_egg.errors import AlignmentError, CapacityError, LoweringError
 from pypto_egg.ir.enums import Mem
 
 
@@ -68,3 +68,59 @@ def test_an_accumulator_larger_than_l0c_is_refused(target: str) -> None:
         for part in ("L0C", str(1008 * 256 * 4), str(L0C_BYTES[target]), "'a'", "'b'"):
             assert part in error.message
         assert "split N" in error.hint
+
+
+OPERANDS = {
+    "a": tensor([16, 64], "FP16"), "b": tensor([64, 16], "FP16"), "x": tensor([16, 16], "FP32"),
+    "n": "pl.Scalar[pl.INDEX]",
+}  # fmt: skip
+IN_A_LOOP = """
+for i, (c,) in pl.range(3, init_values=({seed},)):
+    d = pl.matmul_acc(c, a, b)
+    r = pl.yield_(d)
+return r"""
+SEEDS = {
+    "a parameter": ("", "x", "'x', which lies in global memory"),
+    "a computed value": ("v = pl.exp(x)", "v", "'v', which tensor.exp makes in UB"),
+    "ones": (
+        "v = pl.full([16, 16], dtype=pl.FP32, value=1.0)", "v", "'v', which tensor.full makes in UB"
+    ),
+    "a scaled product": (
+        "p = pl.matmul(a, b)\nv = pl.mul(p, 2.0)", "v", "'v', which tensor.muls makes in UB"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEEDS)
+@pytest.mark.parametrize("sum_", ["r = pl.matmul_acc({seed}, a, b)\nreturn r", IN_A_LOOP])
+def test_the_reference_refuses_an_accumulator_that_starts_outside_l0c(name: str, sum_: str) -> None:
+    before, seed, where = SEEDS[name]
+    text = kernel(OPERANDS, before + "\n" + sum_.format(seed=seed), OPERANDS["x"])
+    with pytest.raises(LoweringError) as caught:
+        lower(text)
+    assert f"tensor.matmul_acc accumulates into {where}" in caught.value.message
+    assert caught.value.span is not None
+    assert f"add '{seed}' to the result" in str(caught.value.hint)
+    assert optimize(text, verify=True).verified
+
+
+def test_a_condition_that_keeps_a_value_outside_l0c_is_refused() -> None:
+    body = "v = pl.exp(x)\nr = pl.matmul_acc(v, a, b, init_cond=n > 1)\nreturn r"
+    for make in (lower, optimize):
+        with pytest.raises(LoweringError, match="accumulates into 'v', which"):
+            make(kernel(OPERANDS, body, OPERANDS["x"]))
+
+
+def test_another_fault_of_the_product_is_not_laid_to_its_accumulator() -> None:
+    body = """
+t = pl.reshape(w, [16, 60])
+h = pl.exp(t)
+e = pl.reshape(h, [60, 16])
+v = pl.exp(x)
+r = pl.matmul_acc(v, e, b, a_trans=True)
+return r"""
+    params = {**OPERANDS, "w": tensor([60, 16], "FP16"), "b": tensor([60, 16], "FP16")}
+    for make in (lower, optimize):
+        with pytest.raises(LoweringError) as caught:
+            make(kernel(params, body, OPERANDS["x"]))
+        assert "accumulates into" not in caught.value.message
