@@ -30,9 +30,14 @@ from pypto_egg.target.target import Target
 
 NzMode = Literal["keep", "suggest", "pack"]
 MODES = ("keep", "suggest", "pack")
-Lower = Callable[[Program], Lowering]
+# Sums of the same prices in another order may differ by this share.
+_ROUNDING = 1e-12
 
-_RIGHT = {"tensor.matmul": 1, "tensor.matmul_acc": 2}
+Lower = Callable[[Program], Lowering]
+Parameters = frozenset[tuple[str, str]]
+
+# Product -> positions of its left and its right operand.
+_SIDES = {"tensor.matmul": (0, 1), "tensor.matmul_acc": (1, 2)}
 
 
 def check_mode(mode: str) -> None:
@@ -81,7 +86,7 @@ class _Weigher:
     def packed(self) -> Lowering:
         """Operands are packed one after the other, each weighed against what was packed before."""
         tensors = Tensors(self.result.source)
-        weights = _right_operands(self.result.source)
+        weights = _product_operands(self.result.source)[1]
         at, names = self.result, [_names(h) for h in _operands(self.result, tensors)]
         advice: list[NzAdvice] = []
         plan: list[PackedParameter] = []
@@ -93,7 +98,7 @@ class _Weigher:
                 advice.append(found)
             elif not weights.intersection(operand):
                 advice.append(replace(found, refused=_ACTIVATION))
-            elif found.saved < 0:
+            elif found.saved < -_ROUNDING * found.cycles:
                 advice.append(replace(found, refused="NZ order is dearer"))
             else:
                 advice.append(replace(found, packed=True))
@@ -159,10 +164,13 @@ def _names(handles: Handles) -> tuple[tuple[str, str], ...]:
 
 
 def _operands(result: Lowering, tensors: Tensors) -> Iterator[Handles]:
-    """The ND tensors that lowered functions load into Mat from a parameter, in program order."""
+    """The ND parameters that products of lowered functions load into Mat, in program order."""
     seen: set[Var] = set()
+    multiplied = frozenset().union(*_product_operands(result.source))
     for report in result.functions:
         for parameter, load in _mat_loads(result.program.function(report.name)):
+            if (report.name, parameter) not in multiplied:
+                continue
             handles = tensors.of(report.name, parameter)
             kind = next(p.var.type for f, p in handles.params if f.name == report.name)
             first = handles.params[0][1].var
@@ -192,26 +200,29 @@ def _counted_loads(function: Function) -> Iterator[tuple[str, Call, int]]:
                 yield root.var.name, call, times
 
 
-def _right_operands(source: Program) -> frozenset[tuple[str, str]]:
-    """(function, parameter) of what stands on the right of a product somewhere."""
-    found = set()
+def _product_operands(source: Program) -> tuple[Parameters, Parameters]:
+    """(function, parameter) of what stands on the left and on the right of products."""
+    found: tuple[set[tuple[str, str]], set[tuple[str, str]]] = set(), set()
     for function in source.functions:
         if function.type is not FunctionType.InCore:
             continue
         provenance = provenance_of(function, source)
-        for stmt in walk(function.body):
-            for expr in expressions_of(stmt):
-                for part in subexpressions(expr):
-                    index = _RIGHT.get(part.op) if isinstance(part, Call) else None
-                    if index is None:
-                        continue
-                    assert isinstance(part, Call)
-                    found |= {
-                        (function.name, root.var.name)
-                        for root in provenance.roots_of(part.args[index])
-                        if root.kind is RootKind.PARAM
-                    }
-    return frozenset(found)
+        for call in _products(function):
+            for side, index in zip(found, _SIDES[call.op], strict=True):
+                side.update(
+                    (function.name, root.var.name)
+                    for root in provenance.roots_of(call.args[index])
+                    if root.kind is RootKind.PARAM
+                )
+    return frozenset(found[0]), frozenset(found[1])
+
+
+def _products(function: Function) -> Iterator[Call]:
+    for stmt in walk(function.body):
+        for expr in expressions_of(stmt):
+            for part in subexpressions(expr):
+                if isinstance(part, Call) and part.op in _SIDES:
+                    yield part
 
 
 # --- what it moves --------------------------------------------------------------------------------

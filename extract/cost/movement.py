@@ -27,10 +27,17 @@ _FIELD = {
 
 
 def price_load(op: OpInstance, target: Target) -> CostVector:
-    """tile.load: MTE2 moves the valid bytes from GM into Mat or Vec (C-129, K-01)."""
+    """tile.load: MTE2 moves the valid bytes from GM into Mat or Vec (C-129, K-01).
+
+    In NZ order a window has no more bursts than it has rows: by rows it would be re-ordered on the
+    way, in pieces of 32 bytes (PyPTO issue #2533), and that is never cheaper (N-004).
+    """
     tensor, tile = tensor_of(op.operands[0], op.op), tile_of(op.result, op.op)
     moved = matrix(tile, op.op)
-    return _transfer(Mem.DDR, space_of(tile), *_gm_traffic(tensor, moved), target)
+    bytes_, bursts = _gm_traffic(tensor, moved)
+    if tensor.layout is TensorLayout.NZ:
+        bursts = min(bursts, moved.batch * moved.rows)
+    return _transfer(Mem.DDR, space_of(tile), bytes_, bursts, target)
 
 
 def price_store(op: OpInstance, target: Target) -> CostVector:
