@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pypto_egg.account import Account
+from pypto_egg.analysis.blocking import blocked_functions
 from pypto_egg.analysis.cache_policy import ATTRIBUTE as CACHE_POLICY
 from pypto_egg.analysis.dead import is_pure_tensor_op, without_dead_values
 from pypto_egg.analysis.local_writes import with_local_write_versions
@@ -46,6 +47,9 @@ from pypto_egg.target.target import Target
 # Each round rules out tiles that do not fit together or ops that destroy a value; more rounds than
 # this means that limits and alternatives are at odds in a way that further cuts will not settle.
 ROUNDS = 64
+
+BLOCKINGS = 4
+"""Blockings of too large products that are lowered and compared."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +93,39 @@ def lower_function(
     Raises:
         PyptoEggError: no legal lowering, or no choice that fits on chip; see `optimize`.
     """
-    seconds: dict[str, float] = {}
     function = with_local_write_versions(without_dead_values(function, is_pure_tensor_op))
+    try:
+        return _lowered(function, source, chosen)
+    except CapacityError as error:
+        best = _blocked(function, source, chosen)
+        if best is None:
+            raise error
+        return best
+
+
+def _blocked(
+    function: Function, source: Program, chosen: Options
+) -> tuple[Emitted, FunctionReport] | None:
+    """The cheapest version whose too large products are made in blocks, if one can be lowered.
+
+    The reference takes the first, which loads the fewest bytes.
+    """
+    found: list[tuple[Emitted, FunctionReport]] = []
+    for version in blocked_functions(function, chosen.target, BLOCKINGS):
+        try:
+            found.append(_lowered(version, source, chosen))
+        except LoweringError:
+            continue
+        if not chosen.alternatives:
+            break
+    model = chosen.model
+    return min(found, key=lambda made: model.fold([made[1].cost]), default=None)
+
+
+def _lowered(
+    function: Function, source: Program, chosen: Options
+) -> tuple[Emitted, FunctionReport]:
+    seconds: dict[str, float] = {}
     with _timed(seconds, "load"):
         more = chosen.alternatives
         loaded = load_function(function, source, hoist=more, duplicate=more)

@@ -1,0 +1,112 @@
+"""Products that are too large for on-chip memory are made in blocks."""
+
+from __future__ import annotations
+
+import pytest
+from kernels import assert_whole_boxes, both, calls, kernel, loops, out, stores, tensor
+
+from pypto_egg import lower, optimize
+from pypto_egg.analysis.blocking import blocked_functions
+from pypto_egg.errors import CapacityError
+from pypto_egg.ir.enums import Mem
+from pypto_egg.target.target import load_target
+from pypto_egg.text import parse
+
+PLAIN = "c = pl.matmul(a, b, out_dtype=pl.FP32)\nreturn c"
+
+
+def product(m: int, k: int, n: int, body: str = PLAIN, dtype: str = "FP16", **more: str) -> str:
+    result = more.pop("returns", tensor([m, n], "FP32"))
+    params = {"a": tensor([m, k], dtype), "b": tensor([k, n], dtype)} | more
+    return kernel(params, body, result)
+
+
+@pytest.mark.req("C-128")
+def test_the_document_s_example_is_made_in_column_blocks_on_a2a3() -> None:
+    """[100, 256] @ [256, 512]: 112 rows of 512 FP32 columns are 229376 bytes, Acc has 131072."""
+    for result in both(product(100, 256, 512)):
+        assert len(loops(result)) == len(stores(result)) == 1
+        assert {call.type.shape for call in calls(result, "tile.matmul")} == {(112, 256)}
+        assert_whole_boxes(result)
+
+
+def test_a5_has_room_for_the_same_example() -> None:
+    for result in both(product(100, 256, 512), target="a5"):
+        assert not loops(result)
+
+
+def test_operands_that_do_not_fit_are_summed_over_blocks_of_k() -> None:
+    for result in both(product(128, 4096, 256)):
+        assert calls(result, "tile.matmul_acc")
+        assert any(loop.kind.value == "pipeline" for loop in loops(result))
+
+
+def test_rows_and_columns_in_blocks() -> None:
+    for result in both(product(512, 256, 512)):
+        assert len(loops(result)) == 1
+
+
+@pytest.mark.parametrize("row", [0, 16])
+def test_elementwise_ops_and_the_store_are_made_for_each_block(row: int) -> None:
+    body = f"""
+c = pl.matmul(a, b, out_dtype=pl.FP32)
+d = pl.cast(c, pl.FP16, mode='rint')
+h = pl.assemble(o, d, [{row}, 0])
+return h"""
+    target = out([128, 512], "FP16")
+    both(product(112, 128, 512, body, o=target, returns=tensor([128, 512], "FP16")))
+
+
+@pytest.mark.parametrize("flags", ["a_trans=True", "b_trans=True", "a_trans=True, b_trans=True"])
+def test_transposed_operands(flags: str) -> None:
+    a = [256, 128] if "a_trans" in flags else [128, 256]
+    b = [512, 256] if "b_trans" in flags else [256, 512]
+    body = f"c = pl.matmul(a, b, {flags}, out_dtype=pl.FP32)\nreturn c"
+    params = {"a": tensor(a, "FP16"), "b": tensor(b, "FP16")}
+    both(kernel(params, body, tensor([128, 512], "FP32")))
+
+
+def test_integers_are_summed_in_int32() -> None:
+    body = "c = pl.matmul(a, b, out_dtype=pl.INT32)\nreturn c"
+    both(product(128, 256, 512, body, "INT8", returns=tensor([128, 512], "INT32")))
+
+
+def test_two_products_in_one_function() -> None:
+    body = """
+c = pl.matmul(a, b, out_dtype=pl.FP32)
+d = pl.matmul(e, b, out_dtype=pl.FP32)
+return c, d"""
+    wide = tensor([128, 512], "FP32")
+    text = product(
+        128, 64, 512, body, e=tensor([128, 64], "FP16"), returns=f"tuple[{wide}, {wide}]"
+    )
+    for result in both(text):
+        assert len(loops(result)) == 2
+
+
+def test_a_product_with_another_consumer_is_refused_with_its_size() -> None:
+    body = "c = pl.matmul(a, b, out_dtype=pl.FP32)\nr = pl.row_max(c)\nreturn r"
+    text = product(512, 64, 512, body, returns=tensor([512, 1], "FP32"))
+    for make in (lower, optimize):
+        with pytest.raises(CapacityError, match="1048576 bytes"):
+            make(text)
+
+
+def test_an_extent_without_whole_fractals_as_parts_is_refused() -> None:
+    """257 and 521 are primes: no equal blocks of whole fractals."""
+    with pytest.raises(CapacityError):
+        lower(product(257, 64, 521))
+
+
+def test_every_blocking_offered_fits() -> None:
+    target = load_target("a2a3")
+    function = parse(product(512, 1024, 512)).functions[0]
+    versions = list(blocked_functions(function, target, 6))
+    assert len({str(version.body) for version in versions}) == 6
+    result = lower(product(512, 1024, 512))
+    assert result.functions[0].peak_bytes["Acc"] <= target.capacity_bytes(Mem.Acc)
+
+
+def test_a_product_that_fits_is_left_alone() -> None:
+    function = parse(product(64, 64, 64)).functions[0]
+    assert list(blocked_functions(function, load_target("a2a3"), 3)) == []
