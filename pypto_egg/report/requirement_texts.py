@@ -17,7 +17,7 @@ TEXTS: dict[str, str] = {
     "C-004": "a program that is to be lowered is in SSA form",
     "C-005": "InCore scopes are functions of their own before lowering",
     "C-006": "calls are not nested: one call a statement",
-    "C-010": "a lowered program is in SSA form, on tiles in InCore code, not nested, its splits valid",
+    "C-010": "a lowered program is in SSA form, not nested, InCore code on tiles, splits valid",
     "C-011": "the validity of splits between the cores is given up by lowering and shown anew",
     "C-012": "the memory at the borders of a split is checked on tiles, as tensors have none",
     "C-013": "no tensor operator is left in InCore functions, apart from access to global memory",
