@@ -11,6 +11,7 @@ from pypto_egg.errors import (
     AlignmentError,
     CapacityError,
     LoweringError,
+    NzError,
     SaturationLimitError,
     UnsupportedDTypeError,
 )
@@ -140,7 +141,13 @@ def _unmade(function: Function, graph: TileGraph, made: dict[str, bool]) -> Lowe
         )
     for _, op, why in graph.refused:
         if op == "store":
-            return LoweringError(f"function '{function.name}': {why}", span=function.span)
+            kind = NzError if why.startswith("NZ tensor") else LoweringError
+            return kind(
+                f"function '{function.name}': {why}",
+                span=function.span,
+                hint="store the product itself, in extents that need no padding, or keep the "
+                "result ND",
+            )
     return LoweringError(f"function '{function.name}' has no legal lowering", span=function.span)
 
 

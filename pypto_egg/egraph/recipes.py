@@ -22,6 +22,7 @@ from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var, as_expr, tu
 from pypto_egg.ir.fold import same_dims
 from pypto_egg.ir.types import TileType, Type, implicit_view, tile_type
 from pypto_egg.ops.registry import lookup, make_call
+from pypto_egg.ops.site import show_shape
 from pypto_egg.ops.windows import align_right
 
 Dim = int | Expr
@@ -259,17 +260,25 @@ def _matrix(load: Call, shape: tuple[Dim, ...], valid: tuple[Dim, ...]) -> TileT
 
 
 def check_stored(tile: Var, target: Expr) -> None:
-    """Nothing, if what is stored is an accumulator or its target is not in NZ order.
+    """Nothing, if a whole accumulator is stored or the target is not in NZ order.
 
     Raises:
-        NzError: NZ memory is written from a tile in another space (N-029, N-045).
+        NzError: NZ memory is written from a tile in another space, or from one that is valid in
+            part (N-029, N-037, N-045).
     """
-    space = _tile(tile).space
-    if isinstance(target, Var) and in_nz_order(target) and space is not Mem.Acc:
+    if not isinstance(target, Var) or not in_nz_order(target):
+        return
+    stored = _tile(tile)
+    if stored.space is not Mem.Acc:
+        where = "Vec" if stored.space is None else stored.space.name
         raise NzError(
-            f"NZ tensor '{target.name}' is written with a value that is made in "
-            f"{'Vec' if space is None else space.name}; only accumulators (Acc) can be written "
-            "to NZ: store the product itself, or keep the result ND"
+            f"NZ tensor '{target.name}' is written with a value that is made in {where}; only "
+            "accumulators (Acc) can be written to NZ"
+        )
+    if not same_dims(stored.valid_shape, stored.shape):
+        raise NzError(
+            f"NZ tensor '{target.name}' is written from a padded tile, valid in "
+            f"{show_shape(stored.valid_shape)}; it must be valid as a whole"
         )
 
 

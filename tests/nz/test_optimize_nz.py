@@ -8,7 +8,7 @@ import pytest
 from nz_programs import calls, operands
 
 from pypto_egg import lower, optimize, parse, print_program, verify_program
-from pypto_egg.errors import LoweringError, NzError
+from pypto_egg.errors import NzError
 from pypto_egg.interp import run
 from pypto_egg.ir.enums import Mem, TensorLayout
 from pypto_egg.nz import pack, unpack
@@ -315,7 +315,40 @@ def test_a_returned_product_is_created_in_nz_order_by_its_caller():
 @pytest.mark.req("N-036", "N-044", "N-045")
 def test_a_vector_result_is_not_written_in_nz_order():
     given = written("s = pl.add(b, b)", "o1 = pl.assemble(o, s, [0, 0])", "return o1")
-    with pytest.raises(LoweringError, match=r"NZ tensor 'o' is written .* Vec"):
+    with pytest.raises(NzError, match=r"NZ tensor 'o' is written .* Vec") as caught:
+        optimize(given)
+    assert "ND" in caught.value.hint
+
+
+@pytest.mark.req("N-029", "N-045")
+def test_a_bias_joins_a_product_on_its_way_to_nz_memory():
+    """A vector add is one way of adding it; a result in NZ order leaves only the bias table."""
+    given = text(
+        f"a: {typed((64, 64), 'FP32')}, w: {typed((64, 32), 'FP32', NZ)}, "
+        f"b: {typed((1, 32), 'FP32')}, o: pl.Out[{typed((64, 32), 'FP32', NZ)}]",
+        "acc = pl.matmul(a, w, out_dtype=pl.FP32)",
+        "s = pl.col_expand_add(acc, b)",
+        "o1 = pl.assemble(o, s, [0, 0])",
+        "return o1",
+        returns=typed((64, 32), "FP32", NZ),
+    )
+    result = optimize(given, verify=True)
+    assert result.verified
+    (store,) = calls(result.program, "tile.store")
+    assert store.args[0].type.space is Mem.Acc
+
+
+@pytest.mark.req("N-037")
+def test_a_padded_product_is_not_written_in_nz_order():
+    given = text(
+        f"a: {typed((20, 64), 'FP32')}, w: {typed((64, 32), 'FP32')}, "
+        f"o: pl.Out[{typed((32, 32), 'FP32', NZ)}]",
+        "acc = pl.matmul(a, w, out_dtype=pl.FP32)",
+        "o1 = pl.assemble(o, acc, [0, 0])",
+        "return o1",
+        returns=typed((32, 32), "FP32", NZ),
+    )
+    with pytest.raises(NzError, match=r"NZ tensor 'o'.*padded tile, valid in \[20, 32\]"):
         optimize(given)
 
 
