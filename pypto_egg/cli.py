@@ -232,9 +232,13 @@ def lower(
 )
 def verify(file: str, stage: str) -> None:
     """Run the verifiers on FILE and print what they find; exit with 1 if there is anything."""
+    from pypto_egg.analysis.result_types import with_result_types
+    from pypto_egg.analysis.window_versions import with_window_versions
     from pypto_egg.verify import verify_findings
 
-    findings = verify_findings(_read(file), stage)
+    # The forms that lowering accepts beside SSA form, as it brings them into it.
+    program = with_result_types(with_window_versions(_read(file)))
+    findings = verify_findings(program, stage)
     for finding in findings:
         click.echo(str(finding.error()))
     count = f"{len(findings)} finding{'s' if len(findings) != 1 else ''}"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
 from kernels import (
     both,
     executed,
@@ -18,6 +21,7 @@ from kernels import (
 )
 
 from pypto_egg import Lowering, lower, optimize
+from pypto_egg.cli import command
 from pypto_egg.errors import CoherenceError
 
 MAKERS = pytest.mark.parametrize("make", [lower, optimize], ids=["lower", "optimize"])
@@ -67,6 +71,17 @@ def test_the_document_s_kernel_of_gm_identity() -> None:
         (write,) = [n for n, t in enumerate(text) if "pl.tensor.write(x" in t]
         assert load < write
         assert [p.direction.value for p in incore(result).params] == ["InOut", "Out"]
+
+
+@pytest.mark.req("C-004", "C-054")
+def test_the_document_s_kernel_is_in_order_before_and_after(tmp_path: Path) -> None:
+    """`pypto-egg verify` accepts what lowering accepts, and what comes out of it."""
+    for stage, text in (("tensor", GM_IDENTITY), ("tile", lower(GM_IDENTITY).text)):
+        path = tmp_path / f"{stage}.py"
+        path.write_text(text, encoding="utf-8")
+        result = CliRunner().invoke(command, ["verify", str(path), "--stage", stage])
+        assert result.exit_code == 0, result.output
+        assert f"no findings ({stage} stage)" in result.output
 
 
 @pytest.mark.req("C-063")
