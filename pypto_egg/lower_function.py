@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pypto_egg.account import Account
-from pypto_egg.analysis.blocking import blocked_functions
+from pypto_egg.analysis.blocking import Room, blocked_functions
 from pypto_egg.analysis.cache_policy import ATTRIBUTE as CACHE_POLICY
 from pypto_egg.analysis.dead import is_pure_tensor_op, without_dead_values
 from pypto_egg.analysis.local_writes import with_local_write_versions
 from pypto_egg.diagnose import check_feasible
+from pypto_egg.egraph.direct import direct_outputs
 from pypto_egg.egraph.load import Loaded, load_function
 from pypto_egg.egraph.saturate import Limits, RuleGroup, session
 from pypto_egg.egraph.skeleton import Skeleton
@@ -95,40 +96,60 @@ def lower_function(
     """
     function = with_local_write_versions(without_dead_values(function, is_pure_tensor_op))
     try:
-        return _lowered(function, source, chosen)
+        made = _lowered(function, source, chosen)
     except CapacityError as error:
-        best = _blocked(function, source, chosen)
-        if best is None:
+        blocked = _blocked(function, source, chosen)
+        if blocked is None:
             raise error
-        return best
+        return blocked
+    on_chip = _assembled_on_chip(function, source, chosen)
+    return made if on_chip is None else _cheapest([made, on_chip], chosen)
 
 
-def _blocked(
-    function: Function, source: Program, chosen: Options
-) -> tuple[Emitted, FunctionReport] | None:
+_Made = tuple[Emitted, FunctionReport]
+
+
+def _cheapest(made: list[_Made], chosen: Options) -> _Made:
+    """The lowering of least cost; the first of equals."""
+    return min(made, key=lambda one: chosen.model.fold([one[1].cost]))
+
+
+def _assembled_on_chip(function: Function, source: Program, chosen: Options) -> _Made | None:
+    """The lowering that assembles returned tensors on chip and stores each once, if it fits.
+
+    The reference stores the parts in the loop (C-042), so this is an alternative.
+    """
+    if not chosen.alternatives or not direct_outputs(function):
+        return None
+    try:
+        return _lowered(function, source, chosen, direct=False)
+    except LoweringError:
+        return None
+
+
+def _blocked(function: Function, source: Program, chosen: Options) -> _Made | None:
     """The cheapest version whose too large products are made in blocks, if one can be lowered.
 
     The reference takes the first, which loads the fewest bytes.
     """
-    found: list[tuple[Emitted, FunctionReport]] = []
-    for version in blocked_functions(function, chosen.target, BLOCKINGS):
+    found: list[_Made] = []
+    target = chosen.target
+    room = Room(target.capacity_bytes(Mem.Mat), target.capacity_bytes(Mem.Acc))
+    for version in blocked_functions(function, room, BLOCKINGS):
         try:
             found.append(_lowered(version, source, chosen))
         except LoweringError:
             continue
         if not chosen.alternatives:
             break
-    model = chosen.model
-    return min(found, key=lambda made: model.fold([made[1].cost]), default=None)
+    return _cheapest(found, chosen) if found else None
 
 
-def _lowered(
-    function: Function, source: Program, chosen: Options
-) -> tuple[Emitted, FunctionReport]:
+def _lowered(function: Function, source: Program, chosen: Options, *, direct: bool = True) -> _Made:
     seconds: dict[str, float] = {}
     with _timed(seconds, "load"):
         more = chosen.alternatives
-        loaded = load_function(function, source, hoist=more, duplicate=more)
+        loaded = load_function(function, source, hoist=more, duplicate=more, direct=direct)
     with session(chosen.target, chosen.groups) as egraph:
         with _timed(seconds, "register"):
             egraph.register(loaded.actions)

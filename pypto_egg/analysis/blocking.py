@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import count, islice, product
 
 from pypto_egg.ir.dtype import FP32, INDEX, INT32, DType
-from pypto_egg.ir.enums import LoopKind, Mem
+from pypto_egg.ir.enums import LoopKind, TensorLayout
 from pypto_egg.ir.expr import BinOp, Call, ConstInt, Expr, Var, dims_of, tuple_of
 from pypto_egg.ir.fold import dim_add, dim_floordiv, dim_mul, fold
 from pypto_egg.ir.program import Function
@@ -21,12 +21,19 @@ from pypto_egg.ir.stmt import Assign, Block, For, Return, Stmt, Yield, with_fiel
 from pypto_egg.ir.types import ScalarType, TensorType
 from pypto_egg.ir.visit import blocks_of, definitions, expressions_of, free_vars, substitute, walk
 from pypto_egg.ops.registry import lookup, make_call
-from pypto_egg.target.target import Target
 
 FRACTAL = 16
 """Blocks are whole fractals on every axis, unless they are the whole axis."""
 
 _ELEMENTWISE = ("unary", "cast", "binary_scalar")
+
+
+@dataclass(frozen=True)
+class Room:
+    """On-chip memory for one product, in bytes: for its operands in Mat, for its result in Acc."""
+
+    mat: int
+    acc: int
 
 
 @dataclass(frozen=True)
@@ -47,36 +54,36 @@ class _Chain:
     sink: Stmt
 
 
-def blocked_functions(function: Function, target: Target, limit: int) -> Iterator[Function]:
+def blocked_functions(function: Function, room: Room, limit: int) -> Iterator[Function]:
     """Versions of a function whose too large products are blocked, the least traffic first.
 
     Args:
         limit: how many versions at most.
     """
     for place in range(limit):
-        blocked = _blocked_at(function, target, place)
+        blocked = _blocked_at(function, room, place)
         if blocked is None:
             return
         yield blocked
 
 
-def _blocked_at(function: Function, target: Target, place: int) -> Function | None:
+def _blocked_at(function: Function, room: Room, place: int) -> Function | None:
     """The function with each large product in its blocking number `place`; None past the last."""
     names = _Names(function)
-    while (chain := _first_too_large(function, target)) is not None:
+    while (chain := _first_too_large(function, room)) is not None:
         shape = _extents(chain.product)
         assert shape is not None
-        blocks = next(islice(_candidates(chain.product, shape, target), place, None), None)
+        blocks = next(islice(_candidates(chain, shape, room), place, None), None)
         if blocks is None:
             return None
         function = replace(function, body=_with_chain(function.body, chain, blocks, names))
     return function if names.used else None
 
 
-def _first_too_large(function: Function, target: Target) -> _Chain | None:
+def _first_too_large(function: Function, room: Room) -> _Chain | None:
     for chain in _chains(function):
         shape = _extents(chain.product)
-        if shape and not _fits(chain.product, Blocks(*shape), target, looped=False):
+        if shape and not _fits(chain.product, Blocks(*shape), room, looped=False):
             return chain
     return None
 
@@ -148,13 +155,15 @@ def _extents(stmt: Assign) -> tuple[int, int, int] | None:
 # --- which blocks ------------------------------------------------------------------------------
 
 
-def _candidates(stmt: Assign, shape: tuple[int, int, int], target: Target) -> Iterator[Blocks]:
+def _candidates(chain: _Chain, shape: tuple[int, int, int], room: Room) -> Iterator[Blocks]:
     """The blockings that fit, by the bytes that they load, then by how few blocks they make."""
     m, n, k = shape
+    # A store into NZ memory covers all rows from the first on (N-048).
+    rows = [m] if _stores_nz(chain.sink) else _parts(m)
     fitting = [
         blocks
-        for blocks in (Blocks(*b) for b in product(_parts(m), _parts(n), _parts(k)))
-        if _fits(stmt, blocks, target, looped=True)
+        for blocks in (Blocks(*b) for b in product(rows, _parts(n), _parts(k)))
+        if _fits(chain.product, blocks, room, looped=True)
     ]
 
     def key(blocks: Blocks) -> tuple[int, int, int, int]:
@@ -168,13 +177,19 @@ def _candidates(stmt: Assign, shape: tuple[int, int, int], target: Target) -> It
     return iter(best.values())
 
 
+def _stores_nz(sink: Stmt) -> bool:
+    value = sink.value if isinstance(sink, Assign) else None
+    kind = value.args[0].type if isinstance(value, Call) else None
+    return isinstance(kind, TensorType) and kind.layout is TensorLayout.NZ
+
+
 def _parts(extent: int) -> list[int]:
     """The extents of equal parts of an axis that are whole fractals, and the axis itself."""
     parts = [e for e in range(FRACTAL, extent, FRACTAL) if extent % e == 0]
     return [*parts, extent]
 
 
-def _fits(stmt: Assign, blocks: Blocks, target: Target, *, looped: bool) -> bool:
+def _fits(stmt: Assign, blocks: Blocks, room: Room, *, looped: bool) -> bool:
     """Whether a block's result fits in Acc and its operands, two of each in a loop, in Mat."""
     call = stmt.value
     assert isinstance(call, Call)
@@ -183,8 +198,8 @@ def _fits(stmt: Assign, blocks: Blocks, target: Target, *, looped: bool) -> bool
     m, n = (-(-extent // FRACTAL) * FRACTAL for extent in (blocks.m, blocks.n))
     operands = (m + n) * blocks.k * left.dtype.bits // 8
     result = m * n * FP32.bits // 8
-    in_mat = operands * (2 if looped else 1) <= target.capacity_bytes(Mem.Mat)
-    return in_mat and result <= target.capacity_bytes(Mem.Acc)
+    in_mat = operands * (2 if looped else 1) <= room.mat
+    return in_mat and result <= room.acc
 
 
 # --- the loops ---------------------------------------------------------------------------------

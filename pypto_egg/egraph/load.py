@@ -96,12 +96,14 @@ class Loader:
     Args:
         hoist: whether a read-only load may leave the loop in which it is written.
         duplicate: whether a window with a cube and a vector consumer may be loaded twice.
+        direct: whether a loop that assembles a returned tensor stores its parts to memory.
     """
 
     function: Function
     effects: Effects
     hoist: bool
     duplicate: bool
+    direct: bool
     keys: Keys = field(default_factory=Keys)
     roots: list[int] = field(default_factory=list)
     values: dict[Var, Value] = field(default_factory=dict)
@@ -122,7 +124,7 @@ class Loader:
                 self.values[param.var] = whole_window(param.var, param.var.type)
         self._taken = snapshots(self.function)
         self._reordered = reordered_views(self.function, self._written_views())
-        for direct in direct_outputs(self.function):
+        for direct in direct_outputs(self.function) if self.direct else ():
             self._direct[direct.carried[1]] = direct
             self._in_memory.update((direct.seed, *direct.carried))
         items = self._block(self.function.body, self.effects.regions.root)
@@ -502,7 +504,12 @@ class Loader:
 
 
 def load_function(
-    function: Function, program: Program, *, hoist: bool = True, duplicate: bool = True
+    function: Function,
+    program: Program,
+    *,
+    hoist: bool = True,
+    duplicate: bool = True,
+    direct: bool = True,
 ) -> Loaded:
     """The function's terms, facts and skeleton.
 
@@ -510,7 +517,7 @@ def load_function(
         LoweringError: an op or a use of memory that no ruleset lowers; names it.
     """
     effects = analyse_effects(function, program)
-    return Loader(function, effects, hoist, duplicate).load()
+    return Loader(function, effects, hoist, duplicate, direct).load()
 
 
 def family_of(call: Call) -> str:

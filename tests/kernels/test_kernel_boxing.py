@@ -79,9 +79,17 @@ class Whole:
 """
 
 
+def test_all_512_columns_are_made_in_two_blocks_in_the_smaller_l0c():
+    result = optimize(WHOLE, target="a2a3", verify=True)
+    assert result.verified
+    assert result.functions[0].peak_bytes["Acc"] == 112 * 256 * 4
+
+
 def test_all_512_columns_at_once_do_not_fit_the_smaller_l0c():
+    """Where all of them are needed at once."""
+    reduced = WHOLE.replace("return y", "r = pl.row_max(y)\n        return r")
     with pytest.raises(CapacityError) as refusal:
-        optimize(WHOLE, target="a2a3")
+        optimize(reduced.replace("-> pl.Tensor[[100, 512]", "-> pl.Tensor[[100, 1]"), target="a2a3")
     assert refusal.value.code == "E501"
     for size in ("112 x 512", "229376", "131072"):
         assert size in refusal.value.message

@@ -6,12 +6,14 @@ import pytest
 from kernels import assert_whole_boxes, both, calls, kernel, loops, out, stores, tensor
 
 from pypto_egg import lower, optimize
-from pypto_egg.analysis.blocking import blocked_functions
+from pypto_egg.analysis.blocking import Room, blocked_functions
 from pypto_egg.errors import CapacityError
+from pypto_egg.extract.cost.model import CostModel, CostVector, OpInstance, cost_model
 from pypto_egg.ir.enums import Mem
-from pypto_egg.target.target import load_target
+from pypto_egg.target.target import Target, load_target
 from pypto_egg.text import parse
 
+ACC = load_target("a2a3").capacity_bytes(Mem.Acc)
 PLAIN = "c = pl.matmul(a, b, out_dtype=pl.FP32)\nreturn c"
 
 
@@ -99,14 +101,49 @@ def test_an_extent_without_whole_fractals_as_parts_is_refused() -> None:
 
 
 def test_every_blocking_offered_fits() -> None:
-    target = load_target("a2a3")
+    room = Room(load_target("a2a3").capacity_bytes(Mem.Mat), ACC)
     function = parse(product(512, 1024, 512)).functions[0]
-    versions = list(blocked_functions(function, target, 6))
+    versions = list(blocked_functions(function, room, 6))
     assert len({str(version.body) for version in versions}) == 6
     result = lower(product(512, 1024, 512))
-    assert result.functions[0].peak_bytes["Acc"] <= target.capacity_bytes(Mem.Acc)
+    assert result.functions[0].peak_bytes["Acc"] <= ACC
 
 
 def test_a_product_that_fits_is_left_alone() -> None:
     function = parse(product(64, 64, 64)).functions[0]
-    assert list(blocked_functions(function, load_target("a2a3"), 3)) == []
+    assert list(blocked_functions(function, Room(2**19, ACC), 3)) == []
+
+
+@pytest.mark.req("N-048")
+def test_results_in_nz_order_keep_all_their_rows() -> None:
+    """512 rows of 64 columns fill Acc; 256 x 128 would load less, but is no whole column."""
+    nz = "pl.Out[pl.Tensor[[512, 512], pl.FP32, pl.NZ]]"
+    body = "c = pl.matmul(a, b, out_dtype=pl.FP32)\nh = pl.assemble(o, c, [0, 0])\nreturn h"
+    result = "pl.Tensor[[512, 512], pl.FP32, pl.NZ]"
+    for lowered in both(product(512, 128, 512, body, o=nz, returns=result)):
+        assert {call.type.shape[0] for call in calls(lowered, "tile.matmul")} == {512}
+
+
+def test_parts_are_assembled_on_chip_where_stores_are_dear() -> None:
+    """Under the default model a store costs by its bytes alone, so parts are stored directly."""
+
+    class DearStores(CostModel):
+        name = "dear_stores"
+
+        def price(self, op: OpInstance, target: Target) -> CostVector:
+            dear = CostVector(mte3=10_000.0)
+            return dear if op.op == "tile.store" else cost_model("mte2_mad").price(op, target)
+
+    body = """
+whole = pl.create_tensor([16, 64], dtype=pl.FP32)
+for i, (c,) in pl.range(16, init_values=(whole,)):
+    s = pl.slice(x, [1, 64], [i, 0])
+    v = pl.exp(s)
+    a = pl.assemble(c, v, [i, 0])
+    r = pl.yield_(a)
+return r"""
+    text = kernel({"x": tensor([16, 64], "FP32")}, body, tensor([16, 64], "FP32"))
+    direct, on_chip = optimize(text), optimize(text, cost_model=DearStores(), verify=True)
+    assert not calls(direct, "tile.assemble")
+    assert calls(on_chip, "tile.assemble")
+    assert on_chip.cycles < lower(text, cost_model=DearStores()).cycles
