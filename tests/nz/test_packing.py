@@ -146,6 +146,57 @@ def test_the_packed_grouped_matmul(dtype):
     assert np.array_equal(got.astype(np.float64), want)
 
 
+@st.composite
+def stacked_products(draw):
+    """dtype, whether B is transposed, M, leading extents and index, plane, offset and window."""
+    dtype = draw(st.sampled_from(sorted(NUMPY)))
+    line = 32 // np.dtype(NUMPY[dtype]).itemsize
+    lead = draw(st.lists(st.integers(1, 3), max_size=2))
+    index = [draw(st.integers(0, extent - 1)) for extent in lead]
+    # K is whole lines of the left operand and whole fractals of the weight, whichever way it lies.
+    units = (max(16, line), max(16, line))
+    size = [draw(st.integers(1, 4)) for _ in units]
+    start = [draw(st.integers(0, 2)) for _ in units]
+    rest = [draw(st.integers(0, 2)) for _ in units]
+    plane = [(a + b + c) * u for a, b, c, u in zip(start, size, rest, units, strict=True)]
+    at = [a * u for a, u in zip(start, units, strict=True)]
+    window = [b * u for b, u in zip(size, units, strict=True)]
+    return dtype, draw(st.booleans()), draw(st.integers(1, 40)), lead, index, plane, at, window
+
+
+@pytest.mark.req("N-006", "N-024", "N-121", "N-144")
+@settings(max_examples=20, deadline=None)
+@given(stacked_products(), st.sampled_from(["a2a3", "a5"]))
+def test_any_window_of_any_packed_stack(stacked, target):
+    dtype, trans, m, lead, index, plane, at, window = stacked
+    k, n = window[::-1] if trans else window
+    acc = ACC.get(dtype, "FP32")
+    place = ", ".join(
+        [*map(str, index), *(f"{a}:{a + b}" for a, b in zip(at, window, strict=True))]
+    )
+    text = program(
+        function(
+            "k",
+            f"x: {typed((m, k), dtype)}, w: {typed((*lead, *plane), dtype)}, "
+            f"o: pl.Out[{typed((m, n), acc)}]",
+            [
+                f"wt = w[{place}]",
+                f"y = pl.matmul(x, wt, b_trans={trans}, out_dtype=pl.{acc})",
+                "o1 = pl.assemble(o, y, [0, 0])",
+                "return o1",
+            ],
+            typed((m, n), acc),
+        )
+    )
+    result = optimize(text, nz="pack", target=target, verify=False)
+    assert [item.parameter for item in result.packing] == ["w"]
+    inputs = {"x": data((m, k), dtype), "w": data((*lead, *plane), dtype, 1)}
+    (got,) = run(result.program, follow(result.packing, inputs)).returns
+    part = inputs["w"][tuple(index)][at[0] : at[0] + window[0], at[1] : at[1] + window[1]]
+    right = part.astype(np.float64).T if trans else part.astype(np.float64)
+    assert np.array_equal(got.astype(np.float64), inputs["x"].astype(np.float64) @ right)
+
+
 @pytest.mark.req("N-002")
 def test_arguments_that_nobody_packed_give_other_numbers():
     result = optimize(program(product()), nz="pack")
