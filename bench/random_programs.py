@@ -24,7 +24,9 @@ def random_program(pick: Pick, size: int) -> str:
         if wrapper:
             texts.append(_wrapper(name, kernel, wrapper))
         caller.call(f"w{name}" if wrapper else name, kernel)
-    return _HEAD + "\n".join([*texts, caller.text()])
+    texts.append(caller.text())
+    # The order in which functions are written says nothing about who calls whom.
+    return _HEAD + "\n".join(texts if pick((True, False)) else reversed(texts))
 
 
 def sample(seed: int, size: int = 5) -> str:

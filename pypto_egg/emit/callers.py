@@ -16,7 +16,7 @@ from pypto_egg.ir.calls import bound_names
 from pypto_egg.ir.enums import Direction, FunctionType
 from pypto_egg.ir.expr import Call, ConstInt, FunctionCall, Submit, Var, tuple_of
 from pypto_egg.ir.program import Function, Param, Program
-from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Scope, Stmt, While, with_fields
+from pypto_egg.ir.stmt import Assign, Block, For, If, Scope, Stmt, While, with_fields
 from pypto_egg.ir.types import TensorType, Type
 from pypto_egg.ir.visit import definitions, free_vars, substitute_type, type_vars, walk
 from pypto_egg.ops.registry import make_call
@@ -32,27 +32,37 @@ def update_callers(program: Program, gained: Mapping[str, tuple[Param, ...]]) ->
         gained: function name -> the Out parameters that lowering appended to it.
 
     Raises:
-        LoweringError: a call whose result nobody takes, a wrapper with several such calls, or such
-            a call in device code.
+        LoweringError: a wrapper with several such calls, or such a call in device code.
     """
     outputs = dict(gained)
     callees = {function.name: function for function in program.functions}
+    wrappers: dict[str, Function] = {}
+    for function in _innermost_first(program):
+        wrappers[function.name], new = _wrapper(function, outputs, callees)
+        if new:
+            outputs[function.name] = new
     functions = []
     for function in program.functions:
         _check_device_calls(function, outputs)
         if function.type in WRAPPERS:
-            function, new = _wrapper(function, outputs, callees)
-            if new:
-                outputs[function.name] = new
+            function = wrappers[function.name]
+        elif function.name not in gained:
+            function = _call_sites(function, outputs, callees)
         functions.append(function)
-    return program.with_functions(
-        tuple(
-            function
-            if function.type in WRAPPERS or function.name in gained
-            else _call_sites(function, outputs, callees)
-            for function in functions
-        )
-    )
+    return program.with_functions(tuple(functions))
+
+
+def _innermost_first(program: Program) -> list[Function]:
+    """The wrappers, each after the wrappers that it forwards to, wherever they are written."""
+    pending = [function for function in program.functions if function.type in WRAPPERS]
+    order: list[Function] = []
+    while pending:
+        names = {function.name for function in pending}
+        ready = [f for f in pending if not any(c.name in names for c in _calls(f.body))]
+        # Wrappers that forward to each other end in no kernel; any order will do.
+        order.extend(ready or pending)
+        pending = [function for function in pending if function not in order] if ready else []
+    return order
 
 
 def _check_device_calls(function: Function, outputs: Mapping[str, tuple[Param, ...]]) -> None:
@@ -141,13 +151,6 @@ def _call_sites(
         value = getattr(stmt, "value", None)
         if not isinstance(value, FunctionCall | Submit) or not outputs.get(value.name):
             return (stmt,)
-        if isinstance(stmt, Eval):
-            raise LoweringError(
-                f"the result of '{value.name}' is not assigned in '{function.name}', but the "
-                "function returns a computed tensor",
-                span=stmt.span,
-                hint=f"assign it: result = self.{value.name}(...)",
-            )
         extents = _Extents(callees[value.name], value, known, names)
         made = [_created(param, names, extents) for param in outputs[value.name]]
         call = replace(value, args=(*value.args, *(create.var for create in made)))

@@ -70,6 +70,33 @@ def test_a_wrapper_forwards_new_outputs(kind: str) -> None:
         assert inner.result_type == result.program.function("k").returns[0]
 
 
+@pytest.mark.req("C-098", "C-099", "C-102")
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
+def test_wrappers_of_wrappers_in_any_order(order: tuple[int, ...]) -> None:
+    """A Group around a Spmd around a kernel; the innermost is rewritten first."""
+    parts = (
+        K, caller("k", "Spmd", "inner"), caller("inner", "Group", "outer"),
+        caller("outer", "Orchestration", "main"),
+    )  # fmt: skip
+    for result in both(program(*(parts[n] for n in order))):
+        for name in ("k", "inner", "outer"):
+            params = [p.var.name for p in result.program.function(name).params]
+            assert params == ["x", "ret0__out"]
+        assert len(creates(result.program.function("main"))) == 1
+        names = [f.name for f in result.program.functions]
+        assert names == [f.name for f in result.source.functions]
+
+
+@pytest.mark.req("C-103", "C-104")
+def test_a_result_that_nobody_takes_gets_its_buffer() -> None:
+    main = function({"x": V}, "self.k(x)\nreturn x", V, "main", "Orchestration")
+    for result in both(program(K, main)):
+        entry = result.program.function("main")
+        (create,) = creates(entry)
+        (call,) = inside(entry, FunctionCall)
+        assert call.args[1].type == create.type
+
+
 @pytest.mark.req("C-101")
 def test_a_wrapper_whose_function_gains_nothing_is_unchanged() -> None:
     stored = function(
