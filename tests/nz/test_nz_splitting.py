@@ -31,7 +31,14 @@ def product(m: int, n: int, k: int) -> str:
 @pytest.mark.req("N-048", "N-049", "N-050", "N-051", "N-052", "N-053")
 @pytest.mark.parametrize(
     ("m", "n", "k"),
-    [(64, 1024, 32), (256, 512, 64), (64, 1040, 32), (16, 8192, 16), (16, 4112, 16)],
+    [
+        (64, 1024, 32),
+        (256, 512, 64),
+        (512, 512, 128),
+        (64, 1040, 32),
+        (16, 8192, 16),
+        (16, 4112, 16),
+    ],
 )
 def test_a_large_product_is_written_in_column_pieces(m, n, k):
     """Twice L0C and more, 65 column fractals, N beyond 4095."""
