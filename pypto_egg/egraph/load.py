@@ -129,6 +129,8 @@ class Loader:
             self._in_memory.update((direct.seed, *direct.carried))
         items = self._block(self.function.body, self.effects.regions.root)
         shared = self._windows.settle(self.duplicate)
+        if self.duplicate:
+            self._windows.join()
         regions = self.effects.regions
         around = {r.id: r.parent.id for r in regions.regions if r.parent is not None}
         self.facts.regions(regions)

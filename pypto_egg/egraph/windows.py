@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from pypto_egg.analysis.cache_policy import policy_of
 from pypto_egg.analysis.effects import Effects
 from pypto_egg.analysis.regions import Region, RegionKind
-from pypto_egg.egraph.bulk import fact, node
+from pypto_egg.egraph.adjacent import adjacent_windows
+from pypto_egg.egraph.bulk import equal, fact, node
 from pypto_egg.egraph.facts import Facts
 from pypto_egg.egraph.gm import in_bounds, in_nz_order
 from pypto_egg.egraph.skeleton import Item, Pin
@@ -34,6 +35,17 @@ _BARRIERS = (RegionKind.THEN, RegionKind.ELSE, RegionKind.WHILE, RegionKind.FUNC
 _PRODUCTS = {"matmul", "matmul_acc"}
 
 
+@dataclass(frozen=True)
+class _Loaded:
+    """A window that is loaded: its value, the families of the ops that read it, and the first."""
+
+    window: Window
+    local: Local
+    consumers: set[str]
+    stmt: Stmt
+    name: str
+
+
 @dataclass
 class Windows:
     """The loads of one function.
@@ -48,12 +60,12 @@ class Windows:
     policies: Mapping[Var, CachePolicy]
     hoist: bool
     pins: list[Item] = field(default_factory=list)
-    _known: dict[str, tuple[Window, Local, set[str]]] = field(default_factory=dict)
+    _known: dict[str, _Loaded] = field(default_factory=dict)
 
     def used_by(self, local: Local, consumer: str) -> None:
         """Notes the family of an op that reads the value, if it is a loaded one."""
         if local.window is not None:
-            self._known[local.window][2].add(consumer)
+            self._known[local.window].consumers.add(consumer)
 
     def settle(self, duplicate: bool) -> list[Window]:
         """States which windows may be padded as a product's operand.
@@ -65,12 +77,30 @@ class Windows:
             Windows with both kinds of consumer that may be loaded only once (C-144).
         """
         shared = []
-        for window, local, consumers in self._known.values():
-            if duplicate or consumers <= _PRODUCTS:
-                self.facts.add(fact("boxable", local.term))
-            elif consumers & _PRODUCTS:
-                shared.append(window)
+        for known in self._known.values():
+            if duplicate or known.consumers <= _PRODUCTS:
+                self.facts.add(fact("boxable", known.local.term))
+            elif known.consumers & _PRODUCTS:
+                shared.append(known.window)
         return shared
+
+    def join(self) -> None:
+        """States that windows which lie side by side are slices of one larger load."""
+        read_only = {
+            id(known.window): known
+            for known in self._known.values()
+            if self.effects.is_read_only(known.window.handle)
+        }
+        windows = [known.window for known in read_only.values()]
+        for pair in adjacent_windows(windows, self.facts.keys):
+            first, second = (read_only[id(window)] for window in (pair.first, pair.second))
+            if first.local.home is not second.local.home:
+                continue
+            both = self.load(pair.both, first.stmt, first.name)
+            for known, offsets in zip((first, second), pair.offsets(), strict=True):
+                shape = self.facts.keys.indices(known.window.type.shape)
+                part = (both.term, self.facts.keys.indices(offsets), shape, shape)
+                self.facts.add(equal(known.local.term, node("tensor.slice", *part)))
 
     def load(self, window: Window, stmt: Stmt, name: str) -> Local:
         """The content of the window as a value.
@@ -94,12 +124,12 @@ class Windows:
         key = self._key(window, point)
         home = self._home(window, made_at)
         if key in self._known:
-            known = self._known[key][1]
+            known = self._known[key].local
             self.facts.add(fact("at", known.term, home.id))
             return replace(known, home=home)
         local = Local(self.facts.bind(node("tensor.gm", key, point)), window.type, home, key)
         check_holdable(window.type, name, stmt.span)
-        self._known[key] = (window, local, set())
+        self._known[key] = _Loaded(window, local, set(), stmt, name)
         self.facts.describe(local, name)
         if not nz:
             self.facts.offer_vec_extents(local)
