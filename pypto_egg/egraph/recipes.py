@@ -20,7 +20,7 @@ from pypto_egg.ir.dtype import DTYPES, UINT8, DType
 from pypto_egg.ir.enums import Mem, TensorLayout
 from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var, as_expr, tuple_of
 from pypto_egg.ir.fold import same_dims
-from pypto_egg.ir.types import TileType, Type, implicit_view, tile_type
+from pypto_egg.ir.types import TensorType, TileType, Type, implicit_view, tile_type
 from pypto_egg.ops.registry import lookup, make_call
 from pypto_egg.ops.site import show_shape
 from pypto_egg.ops.windows import align_right
@@ -130,9 +130,9 @@ class Recipes:
         call = make_call("tile.load", args, kwargs)
         if rank > len(valid):
             call = replace(call, result_type=_matrix(call, shape[-2:], valid))
-        return Recipe(
-            (*before, Step(_stand_in(call), call, "mat" if memory is Mem.Mat else "tile"))
-        )
+        # PyPTO names a parameter brought to the cube x_mat, and a slice that is loaded s__tile.
+        bridge = memory is Mem.Mat and _is_whole(handle, offsets, window[1])
+        return Recipe((*before, Step(_stand_in(call), call, "mat" if bridge else "tile")))
 
     def _handle_key(self, cls: str) -> str:
         for plain in self._snapshot.nodes(cls, "gm.handle"):
@@ -249,6 +249,11 @@ class Recipes:
 
     def _accumulate_from(self, node: Node, tiles: list[Var]) -> Recipe:
         return _single(make_call("tile.matmul_acc", (*tiles, self._scalar(node.children[3]))))
+
+
+def _is_whole(handle: Var, offsets: tuple[Dim, ...], valid: tuple[Dim, ...]) -> bool:
+    assert isinstance(handle.type, TensorType)
+    return not any(offsets) and same_dims(valid, handle.type.valid_shape)
 
 
 def _matrix(load: Call, shape: tuple[Dim, ...], valid: tuple[Dim, ...]) -> TileType:

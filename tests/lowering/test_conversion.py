@@ -99,7 +99,7 @@ def test_no_tensor_computation_is_left() -> None:
 def test_a_slice_that_feeds_a_matmul_is_loaded_into_mat() -> None:
     body = "s = pl.slice(a, [32, 64], [16, 0])\ny = pl.matmul(s, b, out_dtype=pl.FP32)\nreturn y"
     for result in both(kernel(AB, body, tensor([32, 32], "FP32"))):
-        (line,) = [text for text in lines(result) if text.startswith("s_mat")]
+        (line,) = [text for text in lines(result) if text.startswith("s__tile")]
         assert line.endswith(
             "pl.tile.load(a, [16, 0], [32, 64], [32, 64], target_memory=pl.Mem.Mat)"
         )
