@@ -281,10 +281,12 @@ return w"""
 
 @MAKERS
 def test_operands_larger_than_l1(make: object) -> None:
+    """They are loaded in blocks of K, unless all of the product is needed at once."""
     params = {"a": tensor([64, 8192], "FP16"), "b": tensor([8192, 64], "FP16")}
-    body = "y = pl.matmul(a, b, out_dtype=pl.FP32)\nreturn y"
+    body = "y = pl.matmul(a, b, out_dtype=pl.FP32)\n"
+    executed(make(kernel(params, body + "return y", tensor([64, 64], "FP32")), verify=True))
     with pytest.raises(CapacityError) as caught:
-        make(kernel(params, body, tensor([64, 64], "FP32")))
+        make(kernel(params, body + "z = pl.row_max(y)\nreturn z", tensor([64, 1], "FP32")))
     assert "Mat" in caught.value.message
     assert str(64 * 8192 * 2) in caught.value.message
 

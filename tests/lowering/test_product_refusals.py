@@ -58,14 +58,17 @@ def test_the_reference_refuses_an_unaligned_accumulated_n() -> None:
 @pytest.mark.req("C-171")
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_accumulator_larger_than_l0c_is_refused(target: str) -> None:
-    """Both entry points say which space is too small, for how much, and what to do."""
-    text = product(1000, 256, 64, "FP16", False, False)
+    """Both entry points say which space is too small, for how much, and what to do.
+
+    1009 and 263 are primes: there are no equal blocks of whole fractals.
+    """
+    text = product(1009, 263, 64, "FP16", False, False)
     for make in (lower, optimize):
         with pytest.raises(CapacityError) as caught:
             make(text, target=target)
         error = caught.value
         assert error.code == "E501"
-        for part in ("L0C", str(1008 * 256 * 4), str(L0C_BYTES[target]), "'a'", "'b'"):
+        for part in ("L0C", str(1024 * 272 * 4), str(L0C_BYTES[target]), "'a'", "'b'"):
             assert part in error.message
         assert "split N" in error.hint
 
