@@ -367,5 +367,6 @@ def _destroyed(function: Function, lost: list[str]) -> LoweringError:
         f"function '{function.name}': {'; '.join(dict.fromkeys(lost))}, which is still needed "
         "afterwards and cannot be copied",
         span=function.span,
-        hint="store the value before it is accumulated into, or compute it twice",
+        hint="store the value before it is accumulated into and load it again, or add a product of "
+        "its own to it with tensor.add",
     )
