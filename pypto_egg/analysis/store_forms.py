@@ -20,7 +20,7 @@ from pypto_egg.ir.enums import LoopKind
 from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var, as_expr, dims_of, tuple_of
 from pypto_egg.ir.fold import dim_add, dim_sub, fold, provably_le, same_dims
 from pypto_egg.ir.program import Function
-from pypto_egg.ir.stmt import Assign, Block, Eval, For, Return, Stmt
+from pypto_egg.ir.stmt import Assign, Block, Eval, For, Return, Stmt, with_fields
 from pypto_egg.ir.types import TensorType
 from pypto_egg.ir.visit import (
     blocks_of,
@@ -134,7 +134,7 @@ def _replaced(block: Block, loops: dict[int, tuple[_Fill, ...]], names: Iterator
             continue
         inner = {name: _replaced(body, loops, names) for name, body in blocks_of(stmt)}
         same = all(body is getattr(stmt, name) for name, body in inner.items())
-        out.append(stmt if same else replace(stmt, **inner))  # type: ignore[arg-type]
+        out.append(stmt if same else with_fields(stmt, **inner))
     return tuple(out) if len(out) != len(block) or any(
         a is not b for a, b in zip(out, block, strict=True)
     ) else block  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pypto_egg.ir.enums import Direction, TensorLayout
 from pypto_egg.ir.expr import Call, Expr, FunctionCall, Submit, Var
 from pypto_egg.ir.program import Function, Param, Program
-from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Return, Stmt, While, Yield
+from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Return, Stmt, While, Yield, with_fields
 from pypto_egg.ir.types import TensorType, TensorView, tensor_type
 from pypto_egg.ir.visit import (
     blocks_of,
@@ -213,10 +213,10 @@ def _retyped(body: Block) -> Block:
     done: dict[int, Stmt] = {}
     for stmt in reversed(tuple(walk(body))):
         nested = {name: tuple(done[id(s)] for s in inner) for name, inner in blocks_of(stmt)}
-        new = replace(stmt, **nested) if nested else stmt  # type: ignore[arg-type]
+        new = with_fields(stmt, **nested) if nested else stmt
         value = new.value if isinstance(new, Assign | Eval) else None
         if isinstance(value, Call) and value.op.startswith("tensor."):
-            new = replace(new, value=_inferred(value))  # type: ignore[call-arg]
+            new = with_fields(new, value=_inferred(value))
         if isinstance(new, Assign) and new.var.type != new.value.type and is_nz(new.value.type):
             raise _about(new.var).error(
                 f"is made by {_op(new.value)}, which has no NZ form",

@@ -21,7 +21,7 @@ from pypto_egg.ir.expr import (
     tuple_of,
 )
 from pypto_egg.ir.program import Function, Param, Program
-from pypto_egg.ir.stmt import Assign, Eval, For, If, Return, Stmt, While, Yield
+from pypto_egg.ir.stmt import Assign, Eval, For, If, Return, Stmt, While, Yield, with_fields
 from pypto_egg.ir.types import TensorType, TileType, TupleType, Type, UnknownType
 from pypto_egg.ir.visit import (
     blocks_of,
@@ -139,7 +139,7 @@ class _Blocker:
         done: dict[int, Stmt] = {}
         for stmt in reversed(tuple(walk(self.function.body))):
             nested = {name: tuple(done[id(s)] for s in inner) for name, inner in blocks_of(stmt)}
-            done[id(stmt)] = self._statement(replace(stmt, **nested) if nested else stmt)  # type: ignore[arg-type]
+            done[id(stmt)] = self._statement(with_fields(stmt, **nested) if nested else stmt)
         return tuple(done[id(stmt)] for stmt in self.function.body)
 
     def _statement(self, stmt: Stmt) -> Stmt:
