@@ -256,6 +256,33 @@ def print_(file: str) -> None:
     click.echo(print_program(_read(file)), nl=False)
 
 
+@command.command(short_help="Print FILE lowered, as PyPTO or PTO text.")
+@_FILE
+@click.option(
+    "--form",
+    type=click.Choice(["pypto", "pto"]),
+    default="pypto",
+    show_default=True,
+    help="PyPTO's text, or the PTO MLIR text of the kernels.",
+)
+@click.option("--target", default="a2a3", show_default=True, help="a2a3, a5 or an alias.")
+@click.option(
+    "--assembler",
+    default="0.61",
+    show_default=True,
+    metavar="VERSION",
+    help="The PTOAS that reads the PTO text; NZ tensors need 0.61.",
+)
+def emit(file: str, form: str, target: str, assembler: str) -> None:
+    """Print the cheapest tile program that the rules find for FILE, without its account."""
+    from pypto_egg.emit.pto_text import pto_text
+    from pypto_egg.pipeline import optimize as run
+
+    lowering = run(_read(file), target=target)
+    text = lowering.text if form == "pypto" else pto_text(lowering.program, assembler=assembler)
+    click.echo(text, nl=False)
+
+
 @command.command(short_help="Execute FILE on random inputs.")
 @_FILE
 @click.option("--seed", default=0, show_default=True, help="Of the random inputs.")

@@ -96,6 +96,12 @@ class SaturationLimitError(LoweringError):
     code = "E405"
 
 
+class PtoTextError(LoweringError):
+    """A statement, an operator or a type that has no form in PTO's own text."""
+
+    code = "E411"
+
+
 class CapacityError(LoweringError):
     """No choice of lowerings fits an on-chip memory space."""
 
