@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count, islice, product
 
+from pypto_egg.analysis.effects import analyse_effects
 from pypto_egg.ir.dtype import FP32, INDEX, INT32, DType
 from pypto_egg.ir.enums import LoopKind, TensorLayout
 from pypto_egg.ir.expr import BinOp, Call, ConstInt, Expr, Var, dims_of, tuple_of
@@ -81,7 +82,13 @@ def _blocked_at(function: Function, room: Room, place: int) -> Function | None:
 
 
 def _first_too_large(function: Function, room: Room) -> _Chain | None:
+    effects = analyse_effects(function)
     for chain in _chains(function):
+        call = chain.product.value
+        assert isinstance(call, Call)
+        # Blocks are loaded while others are stored: what they are loaded from must not change.
+        if not all(effects.is_read_only(operand) for operand in call.args[:2]):
+            continue
         shape = _extents(chain.product)
         if shape and not _fits(chain.product, Blocks(*shape), room, looped=False):
             return chain
@@ -270,7 +277,8 @@ class _Nest:
         if n == 1:
             at = dim_mul(index, self.blocks.m), 0
         statements, made = self._block(*at)
-        place = tuple(dim_add(a, b) for a, b in zip(offsets, at, strict=True))
+        lead = (0,) * (len(offsets) - len(at))
+        place = tuple(dim_add(a, b) for a, b in zip(offsets, (*lead, *at), strict=True))
         store = make_call("tensor.assemble", (carried, made, tuple_of(place)))
         stored = Var(self.names.fresh(base, "stored"), store.type)
         body = (*statements, Assign(stored, store), Yield((stored,)))

@@ -10,55 +10,125 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import count
 
-from pypto_egg.analysis.provenance import Provenance, RootKind, provenance_of
+from pypto_egg.analysis.provenance import Provenance, Root, RootKind, provenance_of
 from pypto_egg.analysis.store_forms import write_of
 from pypto_egg.errors import LoweringError
 from pypto_egg.ir.expr import Call, Expr, Var
 from pypto_egg.ir.program import Function
-from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Stmt, While, Yield
+from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Stmt, While, Yield, with_fields
 from pypto_egg.ir.types import TensorType
-from pypto_egg.ir.visit import defined_by, definitions, substitute_block, walk
+from pypto_egg.ir.visit import (
+    blocks_of,
+    defined_by,
+    definitions,
+    expressions_of,
+    free_vars,
+    substitute_block,
+    walk,
+)
 
 
 def with_local_write_versions(function: Function) -> Function:
     """The function in which every write into a local tensor makes a new value.
 
     Raises:
-        LoweringError: a write through a view of a local tensor; names it.
+        LoweringError: a write through a view of a local tensor, or into one that goes by two
+            names at once; names it.
     """
-    provenance = provenance_of(function)
-    written = _written_locals(function, provenance)
-    if not written:
+    memory = provenance_of(function)
+    roots = _written_roots(function, memory)
+    if not roots:
         return function
+    function = _under_one_name(function, roots, memory)
+    memory = provenance_of(function)
+    roots = _written_roots(function, memory)
+    _refuse_second_names(function, roots, memory)
+    written = _targets(function, roots, memory)
     return replace(function, body=_Versions(function, written).block(function.body, {}))
 
 
-def _written_locals(function: Function, provenance: Provenance) -> frozenset[Var]:
-    """The variables of local tensors through which a function writes scalars."""
+def _written_roots(function: Function, memory: Provenance) -> frozenset[Root]:
+    """The local tensors into which a function writes scalars."""
+    found: set[Root] = set()
+    for stmt in walk(function.body):
+        call = write_of(stmt)
+        roots = memory.roots_of(call.args[0]) if call is not None else ()
+        if not any(root.kind in (RootKind.PARAM, RootKind.CALL) for root in roots):
+            found.update(roots)
+    return frozenset(found)
+
+
+def _under_one_name(function: Function, roots: frozenset[Root], memory: Provenance) -> Function:
+    """The function in which plain aliases of these tensors are read by the tensor's own name."""
+    names: dict[Var, Expr] = {}
+    for stmt in walk(function.body):
+        if not isinstance(stmt, Assign) or roots.isdisjoint(memory.roots_of(stmt.var)):
+            continue
+        call = write_of(stmt)
+        source = stmt.value if isinstance(stmt.value, Var) else call.args[0] if call else None
+        if isinstance(source, Var):
+            names[stmt.var] = names.get(source, source)
+    if not names:
+        return function
+    body = _without_aliases(function.body, frozenset(names))
+    return replace(function, body=substitute_block(body, names))
+
+
+def _without_aliases(block: Block, aliases: frozenset[Var]) -> Block:
+    """The statements without those that only give another name; writes lose their result."""
+    out: list[Stmt] = []
+    for stmt in block:
+        if isinstance(stmt, Assign) and stmt.var in aliases:
+            if not isinstance(stmt.value, Var):
+                out.append(Eval(stmt.value, span=stmt.span, comments=stmt.comments))
+            continue
+        inner = {name: _without_aliases(body, aliases) for name, body in blocks_of(stmt)}
+        out.append(with_fields(stmt, **inner) if inner else stmt)
+    return tuple(out)
+
+
+def _targets(function: Function, roots: frozenset[Root], memory: Provenance) -> frozenset[Var]:
+    """The names through which scalars are written into the tensors."""
+    made = {s.var: s.value for s in walk(function.body) if isinstance(s, Assign)}
     written: set[Var] = set()
     for stmt in walk(function.body):
         call = write_of(stmt)
-        if call is None or not isinstance(call.args[0], Var):
+        target = call.args[0] if call is not None else None
+        if not isinstance(target, Var) or roots.isdisjoint(memory.roots_of(target)):
             continue
-        target = call.args[0]
-        roots = provenance.roots_of(target)
-        if any(root.kind in (RootKind.PARAM, RootKind.CALL) for root in roots):
-            continue
+        value = made.get(target)
+        if isinstance(value, Call) and value.op in _VIEWS:
+            raise LoweringError(
+                f"'{target.name}' is a view of a local tensor, and is written by scalars",
+                span=stmt.span,
+                hint="write into the tensor itself, at the view's offset",
+            )
         written.add(target)
-    views = {s.var: s.value for s in walk(function.body) if isinstance(s, Assign)}
-    for var in sorted(written, key=lambda v: v.name):
-        _refuse_view(var, views.get(var))
     return frozenset(written)
 
 
-def _refuse_view(var: Var, made: Expr | None) -> None:
-    """A view shares its tensor's tile, and which part of it a write changes is not followed."""
-    if isinstance(made, Var) or (isinstance(made, Call) and made.op in _VIEWS):
-        raise LoweringError(
-            f"'{var.name}' is another name or a view of a local tensor, and is written by scalars",
-            span=var.span,
-            hint="write into the tensor itself, at the view's offset",
-        )
+def _refuse_second_names(function: Function, roots: frozenset[Root], memory: Provenance) -> None:
+    """Refuse to follow one tensor under two names, its own and that of a loop or a branch."""
+    statements = list(walk(function.body))
+    for position, stmt in enumerate(statements):
+        passed = stmt.inits if isinstance(stmt, For | While) else ()
+        passed = stmt.values if isinstance(stmt, Yield) else passed
+        for value in passed:
+            if not isinstance(value, Var) or roots.isdisjoint(memory.roots_of(value)):
+                continue
+            if any(_reads(later, value) for later in statements[position + 1 :]):
+                raise LoweringError(
+                    f"'{value.name}' is passed on by a loop or a branch and used afterwards by its "
+                    "own name, and scalars are written into it",
+                    span=stmt.span,
+                    hint="go on with the name that the loop or branch gives it",
+                )
+
+
+def _reads(stmt: Stmt, var: Var) -> bool:
+    if isinstance(stmt, Yield):
+        return False
+    return any(var in free_vars(expr) for expr in expressions_of(stmt))
 
 
 _VIEWS = ("tensor.slice", "tensor.reshape", "tensor.view", "tensor.set_validshape")
@@ -100,7 +170,8 @@ class _Versions:
         return Assign(var, current.value, span=stmt.span, comments=stmt.comments)
 
     def _loop(self, stmt: For | While, latest: dict[Var, Var]) -> Stmt:
-        carried = self._changed((stmt.body,))
+        changed = self._changed((stmt.body,))
+        carried = [var for var in changed if var not in stmt.iter_args]
         args = [self._version(var, "iter") for var in carried]
         inside = {**latest, **dict(zip(carried, args, strict=True))}
         body = self.block(stmt.body, inside)

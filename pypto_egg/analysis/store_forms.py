@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, count
 
-from pypto_egg.analysis.provenance import Provenance, provenance_of
+from pypto_egg.analysis.provenance import Provenance, RootKind, provenance_of
 from pypto_egg.ir.enums import LoopKind
 from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var, as_expr, dims_of, tuple_of
 from pypto_egg.ir.fold import dim_add, dim_sub, fold, provably_le, same_dims
@@ -66,14 +66,20 @@ def _with_fills(function: Function) -> Function:
     loops = {
         at: fills
         for at, fills in loops.items()
+        if all(_in_memory(fill.target, memory) for fill in fills)
         # Beside a scalar store that stays, a bulk store would be the mixture that is refused.
-        if not any(root in scalar for fill in fills for root in memory.roots_of(fill.target))
+        and not any(root in scalar for fill in fills for root in memory.roots_of(fill.target))
         and all(_apart(one, other, memory) for one, other in combinations(fills, 2))
     }
     if not loops:
         return function
     names = _fresh_names(function, "fill")
     return replace(function, body=_replaced(function.body, loops, names))
+
+
+def _in_memory(target: Var, memory: Provenance) -> bool:
+    """Whether a tensor lies in global memory; what is on chip needs no store."""
+    return all(r.kind in (RootKind.PARAM, RootKind.CALL) for r in memory.roots_of(target))
 
 
 def _apart(one: _Fill, other: _Fill, memory: Provenance) -> bool:

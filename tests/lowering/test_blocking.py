@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kernels import assert_whole_boxes, both, calls, kernel, loops, out, stores, tensor
+from kernels import assert_whole_boxes, both, calls, inout, kernel, loops, out, stores, tensor
 
 from pypto_egg import lower, optimize
 from pypto_egg.analysis.blocking import Room, blocked_functions
@@ -92,6 +92,30 @@ def test_a_product_with_another_consumer_is_refused_with_its_size() -> None:
     for make in (lower, optimize):
         with pytest.raises(CapacityError, match="1048576 bytes"):
             make(text)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "p = pl.matmul(x, w, out_dtype=pl.FP32)\nr = pl.assemble(x, p, [0, 0])\nreturn r",
+        "p = pl.matmul(x, w, out_dtype=pl.FP32)\nh = pl.assemble(x, g, [0, 0])\nreturn p",
+        "v = x[0:512, :]\np = pl.matmul(v, w, out_dtype=pl.FP32)\n"
+        "h = pl.assemble(x, g, [0, 0])\nreturn p",
+    ],
+)
+def test_no_blocks_of_memory_that_is_written(body: str) -> None:
+    """Later blocks would be loaded after earlier ones were stored."""
+    square = tensor([512, 512], "FP32")
+    params = {"x": inout([512, 512], "FP32"), "w": square, "g": tensor([16, 512], "FP32")}
+    for make in (lower, optimize):
+        with pytest.raises(CapacityError):
+            make(kernel(params, body, square))
+
+
+def test_a_result_that_is_one_matrix_of_many() -> None:
+    many = tensor([2, 128, 512], "FP32")
+    body = "c = pl.matmul(a, b, out_dtype=pl.FP32)\nh = pl.assemble(o, c, [1, 0, 0])\nreturn h"
+    both(product(128, 64, 512, body, o=out([2, 128, 512], "FP32"), returns=many))
 
 
 def test_an_extent_without_whole_fractals_as_parts_is_refused() -> None:

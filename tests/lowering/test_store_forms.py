@@ -199,6 +199,39 @@ output[0:1, 0:32] = staged"""
         assert caught.value.hint
 
 
+ONE = {"x": tensor([1, 16], "FP32"), "d": out([1, 16], "FP32")}
+TWO = "pl.tensor.write({}, [0, {}], pl.const(2.0, pl.FP32))\n"
+
+
+@pytest.mark.req("C-084")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "o = t\n" + TWO.format("t", 1) + "r = pl.add(o, t)\n",
+        "o = t\n" + TWO.format("o", 1) + "r = pl.add(o, t)\n",
+        "u = " + TWO.format("t", 1) + "v = " + TWO.format("u", 2) + "r = pl.add(v, t)\n",
+        "for i in pl.range(8):\n    " + TWO.format("t", "i") + "r = pl.neg(t)\n",
+        "for i, (c,) in pl.range(2, init_values=(t,)):\n    " + TWO.format("c", "i")
+        + "    r = pl.yield_(c)\n",
+    ],
+    ids=["another name", "through another name", "results", "a fill", "carried"],
+)  # fmt: skip
+def test_a_local_tensor_under_other_names(body: str) -> None:
+    text = "t = pl.exp(x)\n" + body + "e = pl.assemble(d, r, [0, 0])\nreturn e"
+    both(kernel(ONE, text, tensor([1, 16], "FP32")))
+
+
+def test_a_local_tensor_under_two_names_at_once_is_refused() -> None:
+    body = (
+        "t = pl.exp(x)\nfor i, (c,) in pl.range(2, init_values=(t,)):\n    " + TWO.format("t", "i")
+        + "    s = pl.add(c, t)\n    r = pl.yield_(s)\ne = pl.assemble(d, r, [0, 0])\nreturn e"
+    )  # fmt: skip
+    for make in (lower, optimize):
+        with pytest.raises(LoweringError, match="'t' is passed on") as caught:
+            make(kernel(ONE, body, tensor([1, 16], "FP32")))
+        assert caught.value.hint
+
+
 @st.composite
 def updates(draw: st.DrawFn, depth: int = 2) -> str:
     """Statements that write into `staged`, with loops and branches around some of them."""

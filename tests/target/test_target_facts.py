@@ -59,12 +59,12 @@ def test_global_memory_has_no_capacity():
 
 @pytest.mark.parametrize("alias", ["910B", "910b", "910C", "a2", "A3", "a2a3"])
 def test_aliases_name_the_same_target(alias):
-    assert load_target(alias) is A2A3
+    assert load_target(alias) == A2A3
 
 
 @pytest.mark.parametrize("alias", ["950", "950PR", "A5"])
 def test_aliases_of_a5(alias):
-    assert load_target(alias) is A5
+    assert load_target(alias) == A5
 
 
 def test_unknown_target_lists_names_and_aliases():
