@@ -22,6 +22,7 @@ from pypto_egg.ir.stmt import Assign
 from pypto_egg.ir.types import TensorType
 from pypto_egg.ir.visit import walk
 from pypto_egg.ops.registry import lookup
+from pypto_egg.ops.site import show_dim
 from pypto_egg.target.target import Target
 
 
@@ -201,7 +202,8 @@ def _product_obstacle(call: Call, result: Var, target: Target) -> LoweringError 
     k = a.type.shape[-2] if a_trans else a.type.shape[-1]
     if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
         return LoweringError(
-            f"{pair}: M = {m}, N = {n}, K = {k}: a cube tile has constant physical extents",
+            f"{pair}: M = {show_dim(m)}, N = {show_dim(n)}, K = {show_dim(k)}: a cube tile has "
+            "constant physical extents",
             span=call.span,
             hint="slice a constant window and give its runtime extent as valid_shape",
         )

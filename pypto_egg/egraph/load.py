@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pypto_egg.analysis.cache_policy import cache_policies, policy_of
 from pypto_egg.analysis.effects import Effects, analyse_effects
 from pypto_egg.analysis.provenance import RootKind
-from pypto_egg.analysis.regions import Region
+from pypto_egg.analysis.regions import Region, RegionKind
 from pypto_egg.egraph.bulk import Action, Term, equal, fact, node
 from pypto_egg.egraph.calls import check_passed
 from pypto_egg.egraph.direct import DirectOutput, direct_outputs
@@ -459,6 +459,12 @@ class Loader:
                     hint="return the tensor itself, or a computed tensor",
                 )
             assert isinstance(declared, TensorType)
+            if region.kind is not RegionKind.FUNCTION:
+                raise LoweringError(
+                    f"'{_label(value)}' is computed and returned from inside of a loop or a branch",
+                    span=stmt.span,
+                    hint="yield it, and return what the loop or branch gives at the function's end",
+                )
             key = self._store_root(tensor, declared, region)
             values.append(ExitStore(key, number, declared))
             number += 1

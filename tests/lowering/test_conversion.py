@@ -24,7 +24,7 @@ from kernels import (
 )
 
 from pypto_egg import lower, optimize
-from pypto_egg.errors import VerifyError
+from pypto_egg.errors import LoweringError, VerifyError
 from pypto_egg.ir.enums import FunctionType, Mem
 from pypto_egg.ir.expr import Var
 from pypto_egg.ir.types import TensorType, TileType
@@ -375,3 +375,14 @@ def test_a_loaded_parameter_keeps_its_identity() -> None:
     for result in both(kernel({"x": f}, "y = pl.exp(x)\nreturn y, x", f"tuple[{f}, {f}]")):
         assert lines(result)[-1] == "return ret0__store, x"
         assert isinstance(incore(result).params[0].var.type, TensorType)
+
+
+def test_a_computed_result_returned_from_a_branch_is_refused() -> None:
+    body = "y = pl.exp(x)\nif n > 1:\n    return y\nreturn y"
+    params = {"x": tensor([16, 32], "FP32"), "n": "pl.Scalar[pl.INDEX]"}
+    for make in (lower, optimize):
+        with pytest.raises(
+            LoweringError, match="'y' is computed and returned from inside"
+        ) as caught:
+            make(kernel(params, body, tensor([16, 32], "FP32")))
+        assert caught.value.span is not None
