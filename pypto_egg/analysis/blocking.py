@@ -90,7 +90,8 @@ def _first_too_large(function: Function, room: Room) -> _Chain | None:
         if not all(effects.is_read_only(operand) for operand in call.args[:2]):
             continue
         shape = _extents(chain.product)
-        if shape and not _fits(chain.product, Blocks(*shape), room, looped=False):
+        # A single column is held as a vector, which no loop of cube products carries.
+        if shape and shape[1] > 1 and not _fits(chain.product, Blocks(*shape), room, looped=False):
             return chain
     return None
 

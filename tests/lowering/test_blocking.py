@@ -112,6 +112,12 @@ def test_no_blocks_of_memory_that_is_written(body: str) -> None:
             make(kernel(params, body, square))
 
 
+def test_a_single_column_is_not_made_in_blocks() -> None:
+    for make in (lower, optimize):
+        with pytest.raises(CapacityError):
+            make(product(256, 4096, 1, dtype="FP32"))
+
+
 def test_a_result_that_is_one_matrix_of_many() -> None:
     many = tensor([2, 128, 512], "FP32")
     body = "c = pl.matmul(a, b, out_dtype=pl.FP32)\nh = pl.assemble(o, c, [1, 0, 0])\nreturn h"
