@@ -38,7 +38,8 @@ class Access:
 
     Args:
         operand: the index of the operand in `call.args`.
-        channel: the path of a write; None for reads and for writes inside a called function.
+        channel: the path of a write; None for reads, and for writes inside a called function
+            whose body is not known.
     """
 
     root: Root
@@ -51,10 +52,15 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class ParamEffects:
-    """What a function does to each parameter's buffer, and whether it does more than that."""
+    """What a function does to each parameter's buffer, and whether it does more than that.
+
+    Args:
+        channels: for each parameter, the paths by which the function's body writes it.
+    """
 
     effects: tuple[Effect, ...]
     opaque: bool
+    channels: tuple[tuple[Channel, ...], ...] = ()
 
 
 @dataclass(slots=True)
@@ -121,14 +127,16 @@ class Effects:
 
     def param_effects(self) -> ParamEffects:
         """What the body does to each parameter, whatever directions are declared."""
-        effects = []
+        effects, channels = [], []
         for i in range(len(self.function.params)):
             root = self.provenance.root_of_param(i)
             made = () if root is None else self.accesses_to(root)
             effects.append(
                 effect_of(any(a.effect.reads for a in made), any(a.effect.writes for a in made))
             )
-        return ParamEffects(tuple(effects), self.opaque)
+            taken = dict.fromkeys(a.channel for a in made if a.channel is not None)
+            channels.append(tuple(taken))
+        return ParamEffects(tuple(effects), self.opaque, tuple(channels))
 
 
 def effect_of(reads: bool, writes: bool) -> Effect:
@@ -178,10 +186,10 @@ def check_store_paths(function: Function, program: Program | None = None) -> Non
 
 def _mixed_paths(function: Function, root: Root, bulk: Access, scalar: Access) -> CoherenceError:
     def described(access: Access) -> str:
-        assert isinstance(access.call, Call)
         assert access.channel is not None
         place = f" at {access.stmt.span}" if access.stmt.span else ""
-        return f"{access.call.op}{place}, a {access.channel.value}"
+        name = access.call.op if isinstance(access.call, Call) else f"self.{access.call.name}"
+        return f"{name}{place}, a {access.channel.value}"
 
     return CoherenceError(
         f"tensor '{root.var.name}' of function '{function.name}' is written by two store paths: "
@@ -203,7 +211,7 @@ def _effects_for_callers(
         made if param.direction is Direction.In else said
         for param, said, made in zip(callee.params, declared, found.effects, strict=True)
     )
-    return ParamEffects(effects, found.opaque)
+    return ParamEffects(effects, found.opaque, found.channels)
 
 
 _DECLARED = {
@@ -236,20 +244,26 @@ def _record(
         decl = lookup(call.op)
         opaque = decl is None or decl.opaque_effects
         made = _operand_effects(call, decl)
-        channel = None if decl is None else decl.channel
+        paths: list[tuple[Channel | None, ...]] = [
+            (None if decl is None else decl.channel,) for _ in made
+        ]
     else:
         callee = known.get(call.name)
         opaque = callee is None or callee.opaque
         said = () if callee is None else callee.effects
         made = [said[i] if i < len(said) else Effect.READ for i in range(len(call.args))]
-        channel = None
+        known_paths = () if callee is None else callee.channels
+        paths = [
+            (known_paths[i] if i < len(known_paths) else ()) or (None,) for i in range(len(made))
+        ]
     if opaque:
         effects.opaque_calls.append((stmt, call))
     for i, effect in enumerate(made):
         for root in effects.provenance.roots_of(call.args[i]) if effect is not Effect.NONE else ():
-            access = Access(root, stmt, call, i, effect, channel if effect.writes else None)
-            effects.accesses.append(access)
-            effects._to.setdefault(root, []).append(access)
+            for channel in paths[i] if effect.writes else (None,):
+                access = Access(root, stmt, call, i, effect, channel)
+                effects.accesses.append(access)
+                effects._to.setdefault(root, []).append(access)
 
 
 def _operand_effects(call: Call, decl: OpDecl | None) -> list[Effect]:

@@ -116,10 +116,11 @@ def _refuse_second_names(function: Function, roots: frozenset[Root], memory: Pro
         for value in passed:
             if not isinstance(value, Var) or roots.isdisjoint(memory.roots_of(value)):
                 continue
-            if any(_reads(later, value) for later in statements[position + 1 :]):
+            again = any(_reads(later, value) for later in statements[position + 1 :])
+            if again or passed.count(value) > 1:
                 raise LoweringError(
                     f"'{value.name}' is passed on by a loop or a branch and used afterwards by its "
-                    "own name, and scalars are written into it",
+                    "own name, or passed on twice, and scalars are written into it",
                     span=stmt.span,
                     hint="go on with the name that the loop or branch gives it",
                 )

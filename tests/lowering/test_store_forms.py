@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels import both, calls, kernel, lines, ops, out, stores, tensor
+from kernels import both, calls, function, inout, kernel, lines, ops, out, program, stores, tensor
 
 from pypto_egg import lower, optimize, run
 from pypto_egg.errors import CoherenceError, LoweringError
@@ -230,6 +230,27 @@ def test_a_local_tensor_under_two_names_at_once_is_refused() -> None:
         with pytest.raises(LoweringError, match="'t' is passed on") as caught:
             make(kernel(ONE, body, tensor([1, 16], "FP32")))
         assert caught.value.hint
+
+
+def test_a_local_tensor_passed_on_twice_is_refused() -> None:
+    body = (
+        "t = pl.exp(x)\nfor i, (a, b) in pl.range(2, init_values=(t, t)):\n    "
+        + TWO.format("a", "i") + "    f = pl.neg(b)\n    p, q = pl.yield_(a, f)\n"
+        + "e = pl.assemble(d, q, [0, 0])\nreturn e"
+    )  # fmt: skip
+    for make in (lower, optimize):
+        with pytest.raises(LoweringError, match="passed on twice"):
+            make(kernel(ONE, body, tensor([1, 16], "FP32")))
+
+
+@pytest.mark.req("C-065")
+def test_stores_inside_of_a_called_kernel_count() -> None:
+    row = tensor([1, 16], "FP32")
+    callee = function({"o": inout([1, 16], "FP32")}, TWO.format("o", 0) + "return o", row, "g")
+    body = "q = self.g(o)\nh = pl.assemble(q, a, [0, 0])\nreturn h"
+    params = {"o": inout([1, 16], "FP32"), "a": tensor([1, 8], "FP32")}
+    with pytest.raises(CoherenceError, match=r"self\.g"):
+        lower(program(callee, function(params, body, row)))
 
 
 @st.composite
