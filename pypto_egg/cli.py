@@ -82,6 +82,7 @@ class Commands(click.Group):
         except _TOLD:
             raise
         except Exception as error:
+            # The outermost border: whatever was not foreseen is our fault, and is told as that.
             if ctx.params["traceback"]:
                 print_exception(error)
             raise Fault(f"{type(error).__name__}: {error}") from error

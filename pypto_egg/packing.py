@@ -19,11 +19,11 @@ from pypto_egg.ir.enums import FunctionType, Mem, TensorLayout
 from pypto_egg.ir.expr import Call, Var, dims_of, tuple_of
 from pypto_egg.ir.fold import const_value
 from pypto_egg.ir.program import Function, Program
-from pypto_egg.ir.types import TensorType, tensor_type
+from pypto_egg.ir.types import FRACTAL_ROWS, TensorType, tensor_type
 from pypto_egg.ir.visit import expressions_of, subexpressions, walk
 from pypto_egg.lowering import Lowering
 from pypto_egg.nz.annotate import Handles, Tensors, in_nz_order, in_nz_type, packed_parameters
-from pypto_egg.nz.layout import FRACTAL_ROWS, LINE_BITS, is_nz
+from pypto_egg.nz.layout import LINE_BITS, is_nz
 from pypto_egg.nz.plan import NzAdvice, PackedParameter, Traffic
 from pypto_egg.ops.registry import make_call
 from pypto_egg.target.target import Target

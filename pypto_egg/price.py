@@ -155,6 +155,7 @@ def _cycles(model: CostModel, op: OpInstance, target: Target) -> CostVector:
     except PyptoEggError:
         raise
     except Exception as error:
+        # A model is the user's code, which can raise anything; faults of our own models go on.
         if type(model).__module__.startswith(OURS):
             raise
         raise OptionError(

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count, islice, product
+from itertools import islice, product
 
 from pypto_egg.analysis.effects import analyse_effects
 from pypto_egg.ir.dtype import FP32, INDEX, INT32, DType
 from pypto_egg.ir.enums import LoopKind, TensorLayout
 from pypto_egg.ir.expr import BinOp, Call, ConstInt, Expr, Var, dims_of, tuple_of
 from pypto_egg.ir.fold import dim_add, dim_floordiv, dim_mul, fold
+from pypto_egg.ir.names import VersionNames
 from pypto_egg.ir.program import Function
 from pypto_egg.ir.stmt import Assign, Block, For, Return, Stmt, Yield, with_fields
-from pypto_egg.ir.types import ScalarType, TensorType
-from pypto_egg.ir.visit import blocks_of, definitions, expressions_of, free_vars, substitute, walk
+from pypto_egg.ir.types import FRACTAL_ROWS, ScalarType, TensorType
+from pypto_egg.ir.visit import blocks_of, expressions_of, free_vars, substitute, walk
 from pypto_egg.ops.registry import lookup, make_call
-
-FRACTAL = 16
-"""Blocks are whole fractals on every axis, unless they are the whole axis."""
 
 _ELEMENTWISE = ("unary", "cast", "binary_scalar")
 
@@ -70,7 +68,7 @@ def blocked_functions(function: Function, room: Room, limit: int) -> Iterator[Fu
 
 def _blocked_at(function: Function, room: Room, place: int) -> Function | None:
     """The function with each large product in its blocking number `place`; None past the last."""
-    names = _Names(function)
+    names, given = VersionNames(function), function
     while (chain := _first_too_large(function, room)) is not None:
         shape = _extents(chain.product)
         assert shape is not None
@@ -78,7 +76,7 @@ def _blocked_at(function: Function, room: Room, place: int) -> Function | None:
         if blocks is None:
             return None
         function = replace(function, body=_with_chain(function.body, chain, blocks, names))
-    return function if names.used else None
+    return None if function is given else function
 
 
 def _first_too_large(function: Function, room: Room) -> _Chain | None:
@@ -192,8 +190,12 @@ def _stores_nz(sink: Stmt) -> bool:
 
 
 def _parts(extent: int) -> list[int]:
-    """The extents of equal parts of an axis that are whole fractals, and the axis itself."""
-    parts = [e for e in range(FRACTAL, extent, FRACTAL) if extent % e == 0]
+    """The extents of equal parts of an axis that are whole fractals, and the axis itself.
+
+    K of 8-bit operands needs twice that: such a block is refused by the lowering, and the next
+    one is tried.
+    """
+    parts = [e for e in range(FRACTAL_ROWS, extent, FRACTAL_ROWS) if extent % e == 0]
     return [*parts, extent]
 
 
@@ -203,7 +205,7 @@ def _fits(stmt: Assign, blocks: Blocks, room: Room, *, looped: bool) -> bool:
     assert isinstance(call, Call)
     left = call.args[0].type
     assert isinstance(left, TensorType)
-    m, n = (-(-extent // FRACTAL) * FRACTAL for extent in (blocks.m, blocks.n))
+    m, n = (-(-extent // FRACTAL_ROWS) * FRACTAL_ROWS for extent in (blocks.m, blocks.n))
     operands = (m + n) * blocks.k * left.dtype.bits // 8
     result = m * n * FP32.bits // 8
     in_mat = operands * (2 if looped else 1) <= room.mat
@@ -213,22 +215,7 @@ def _fits(stmt: Assign, blocks: Blocks, room: Room, *, looped: bool) -> bool:
 # --- the loops ---------------------------------------------------------------------------------
 
 
-class _Names:
-    """Fresh names of a function, in the form in which PyPTO numbers the versions of a name."""
-
-    def __init__(self, function: Function) -> None:
-        self._taken = {var.name for var in definitions(function)}
-        self.used = False
-
-    def fresh(self, base: str, role: str) -> str:
-        stem = f"{base.split('__', 1)[0]}__{role}_v"
-        name = next(name for n in count(1) if (name := f"{stem}{n}") not in self._taken)
-        self._taken.add(name)
-        self.used = True
-        return name
-
-
-def _with_chain(body: Block, chain: _Chain, blocks: Blocks, names: _Names) -> Block:
+def _with_chain(body: Block, chain: _Chain, blocks: Blocks, names: VersionNames) -> Block:
     gone = (chain.product, *chain.steps)
     out: list[Stmt] = []
     for stmt in body:
@@ -248,7 +235,7 @@ class _Nest:
 
     chain: _Chain
     blocks: Blocks
-    names: _Names
+    names: VersionNames
 
     def statements(self) -> list[Stmt]:
         """A loop over the blocks of the result, and what takes the whole result away."""

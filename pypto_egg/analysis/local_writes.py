@@ -8,19 +8,18 @@ loops and branches pass on. Writes into global memory stay as they are.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import count
 
 from pypto_egg.analysis.provenance import Provenance, Root, RootKind, provenance_of
 from pypto_egg.analysis.store_forms import write_of
 from pypto_egg.errors import LoweringError
 from pypto_egg.ir.expr import Call, Expr, Var
+from pypto_egg.ir.names import VersionNames
 from pypto_egg.ir.program import Function
 from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Stmt, While, Yield, with_fields
 from pypto_egg.ir.types import TensorType
 from pypto_egg.ir.visit import (
     blocks_of,
     defined_by,
-    definitions,
     expressions_of,
     free_vars,
     substitute_block,
@@ -143,7 +142,7 @@ class _Versions:
     written: frozenset[Var]
 
     def __post_init__(self) -> None:
-        self.taken = {var.name for var in definitions(self.function)}
+        self.names = VersionNames(self.function)
 
     def block(self, block: Block, latest: dict[Var, Var]) -> Block:
         """The block over the latest versions; `latest` is brought up to its end."""
@@ -219,10 +218,7 @@ class _Versions:
 
     def _version(self, var: Var, role: str) -> Var:
         assert isinstance(var.type, TensorType)
-        stem = f"{var.name.split('__', 1)[0]}__{role}_v"
-        name = next(name for n in count(1) if (name := f"{stem}{n}") not in self.taken)
-        self.taken.add(name)
-        return Var(name, var.type, var.span)
+        return Var(self.names.fresh(var.name, role), var.type, var.span)
 
 
 def _yielding(body: Block, values: tuple[Var, ...]) -> Block:

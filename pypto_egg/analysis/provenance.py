@@ -13,9 +13,9 @@ from enum import Enum
 
 from pypto_egg.ir.expr import Call, Expr, FunctionCall, Submit, TupleExpr, TupleItem, Var
 from pypto_egg.ir.program import Function, Program
-from pypto_egg.ir.stmt import Assign, Block, For, If, Return, Stmt, While, Yield
+from pypto_egg.ir.stmt import Assign, For, If, Return, While
 from pypto_egg.ir.types import TensorType, TupleType, Type
-from pypto_egg.ir.visit import expressions_of, subexpressions, walk
+from pypto_egg.ir.visit import expressions_of, subexpressions, walk, yields_of
 from pypto_egg.ops.registry import lookup
 
 
@@ -111,14 +111,14 @@ class Provenance:
                     for slot in _slots(stmt.var):
                         self._bind(slot, stmt.value)
                 case For() | While():
-                    yielded = _yielded(stmt.body)
+                    yielded = yields_of(stmt.body)
                     self._join(stmt.iter_args, stmt.inits)
                     self._join(stmt.iter_args, yielded)
                     self._join(stmt.results, stmt.inits)
                     self._join(stmt.results, yielded)
                 case If():
-                    self._join(stmt.results, _yielded(stmt.then))
-                    self._join(stmt.results, _yielded(stmt.orelse))
+                    self._join(stmt.results, yields_of(stmt.then))
+                    self._join(stmt.results, yields_of(stmt.orelse))
 
     def _join(self, targets: tuple[Var, ...], values: tuple[Expr, ...]) -> None:
         for target, value in zip(targets, values, strict=False):
@@ -273,8 +273,3 @@ def _tensor_items(type_: Type) -> tuple[int, ...]:
 
 def _tensors(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return tuple(arg for arg in args if isinstance(arg.type, TensorType))
-
-
-def _yielded(block: Block) -> tuple[Expr, ...]:
-    last: Stmt | None = block[-1] if block else None
-    return last.values if isinstance(last, Yield) else ()

@@ -11,20 +11,19 @@ What meets none of the conditions stays as it is: scalar stores alone are legal 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, count
+from itertools import combinations
 
 from pypto_egg.analysis.provenance import Provenance, RootKind, provenance_of
 from pypto_egg.ir.enums import LoopKind
 from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var, as_expr, dims_of, tuple_of
 from pypto_egg.ir.fold import dim_add, dim_sub, fold, provably_le, same_dims
+from pypto_egg.ir.names import VersionNames
 from pypto_egg.ir.program import Function
 from pypto_egg.ir.stmt import Assign, Block, Eval, For, Return, Stmt, with_fields
 from pypto_egg.ir.types import TensorType
 from pypto_egg.ir.visit import (
     blocks_of,
-    definitions,
     expressions_of,
     free_vars,
     substitute_block,
@@ -73,7 +72,7 @@ def _with_fills(function: Function) -> Function:
     }
     if not loops:
         return function
-    names = _fresh_names(function, "fill")
+    names = VersionNames(function)
     return replace(function, body=_replaced(function.body, loops, names))
 
 
@@ -131,7 +130,7 @@ def _fill(stmt: Stmt, index: Var, trips: int) -> _Fill | None:
     return _Fill(target, value, offsets, extents)
 
 
-def _replaced(block: Block, loops: dict[int, tuple[_Fill, ...]], names: Iterator[str]) -> Block:
+def _replaced(block: Block, loops: dict[int, tuple[_Fill, ...]], names: VersionNames) -> Block:
     out: list[Stmt] = []
     for stmt in block:
         if id(stmt) in loops:
@@ -146,11 +145,11 @@ def _replaced(block: Block, loops: dict[int, tuple[_Fill, ...]], names: Iterator
     ) else block  # fmt: skip
 
 
-def _bulk(fill: _Fill, names: Iterator[str]) -> list[Stmt]:
+def _bulk(fill: _Fill, names: VersionNames) -> list[Stmt]:
     assert isinstance(fill.target.type, TensorType)
     shape = tuple_of(tuple(as_expr(extent) for extent in fill.extents))
     full = make_call("tensor.full", (shape, fill.value), {"dtype": fill.target.type.dtype})
-    part = Var(next(names), full.type)
+    part = Var(names.fresh("t", "fill"), full.type)
     store = make_call("tensor.assemble", (fill.target, part, tuple_of(fill.offsets)))
     return [Assign(part, full), Eval(store)]
 
@@ -266,8 +265,3 @@ def write_of(stmt: Stmt) -> Call | None:
 
 def _is(expr: Expr, value: int) -> bool:
     return isinstance(expr, ConstInt) and expr.value == value
-
-
-def _fresh_names(function: Function, role: str) -> Iterator[str]:
-    taken = {var.name for var in definitions(function)}
-    return (name for n in count(1) if (name := f"t__{role}_v{n}") not in taken)

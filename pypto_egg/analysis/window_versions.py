@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 
 from pypto_egg.ir.expr import Call, Expr, Var
+from pypto_egg.ir.names import VersionNames
 from pypto_egg.ir.program import Function, Program
 from pypto_egg.ir.stmt import Assign, Block, Stmt, with_fields
 from pypto_egg.ir.types import TensorType
 from pypto_egg.ir.visit import (
     blocks_of,
     defined_by,
-    definitions,
     subexpressions,
     substitute,
     substitute_block,
@@ -58,7 +57,7 @@ class _Versions:
     """The renaming of one function."""
 
     def __init__(self, function: Function) -> None:
-        self._taken = {var.name for var in definitions(function)}
+        self._names = VersionNames(function)
         self._memory = {p.var for p in function.params if isinstance(p.var.type, TensorType)}
 
     def block(self, block: Block, latest: Mapping[Var, Expr], *, nested: bool) -> Block:
@@ -73,7 +72,7 @@ class _Versions:
                 out.append(_renamed(stmt, inner, latest))
                 continue
             assert isinstance(stmt, Assign)
-            new = Var(self._name(old, "ssa"), stmt.value.type, stmt.var.span)
+            new = Var(self._names.fresh(old.name, "ssa"), stmt.value.type, stmt.var.span)
             if old in self._memory:
                 self._memory.add(new)
             value = self._flat(substitute(stmt.value, latest), old, out)
@@ -96,18 +95,11 @@ class _Versions:
         for part in subexpressions(store.args[1]):
             if isinstance(part, Call):
                 call = replace(part, args=tuple(named.get(arg, arg) for arg in part.args))
-                var = Var(self._name(owner, "tmp"), part.type, part.span)
+                var = Var(self._names.fresh(owner.name, "tmp"), part.type, part.span)
                 out.append(Assign(var, call, span=part.span))
                 named[part] = var
         first, source, *rest = store.args
         return replace(store, args=(first, named.get(source, source), *rest))
-
-    def _name(self, old: Var, role: str) -> str:
-        """A new name for a role of a variable, as PyPTO numbers them."""
-        stem = f"{old.name.split('__', 1)[0]}__{role}_v"
-        name = next(name for n in count(1) if (name := f"{stem}{n}") not in self._taken)
-        self._taken.add(name)
-        return name
 
 
 def _renamed(stmt: Stmt, inner: dict[str, Block], latest: Mapping[Var, Expr]) -> Stmt:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pypto_egg.ir.expr import Call, Var
 from pypto_egg.ir.program import Function
-from pypto_egg.ir.stmt import Assign, Block, For, Return, Stmt, Yield
+from pypto_egg.ir.stmt import Assign, Block, For, Return, Stmt
 from pypto_egg.ir.types import TensorType
-from pypto_egg.ir.visit import expressions_of, free_vars, walk
+from pypto_egg.ir.visit import expressions_of, free_vars, walk, yields_of
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ def _op(stmt: Stmt | None) -> str:
 
 def _assembles(body: Block, carry: int, arg: Var) -> bool:
     """Whether the body yields for the carry an assemble into it, made in the body itself."""
-    last = body[-1] if body else None
-    if not isinstance(last, Yield):
+    yields = yields_of(body)
+    if not yields:
         return False
-    yielded = last.values[carry]
+    yielded = yields[carry]
     for stmt in body:
         if isinstance(stmt, Assign) and stmt.var is yielded:
             call = stmt.value

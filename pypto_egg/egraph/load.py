@@ -63,7 +63,7 @@ from pypto_egg.ir.fold import const_value, dim_add, same_dims
 from pypto_egg.ir.program import Function, Program
 from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Return, Scope, Stmt, While, Yield
 from pypto_egg.ir.types import TensorType
-from pypto_egg.ir.visit import free_vars, walk
+from pypto_egg.ir.visit import free_vars, walk, yields_of
 from pypto_egg.ops.registry import lookup
 from pypto_egg.ops.snapshots import VIEWS, snapshots
 
@@ -324,7 +324,7 @@ class Loader:
             term = node("tensor.iter_arg", inner.id, position)
             self._bind_carried(arg, kind, term, inner, inits.get(position))
         body = self._block(stmt.body, inner)
-        yields = _yielded(stmt.body)
+        yields = yields_of(stmt.body)
         for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
             term = node("tensor.loop_result", inner.id, position)
             self._bind_carried(result, kind, term, region, inits.get(position))
@@ -388,7 +388,7 @@ class Loader:
         arms = self.effects.regions.opened_by(stmt)
         then = self._block(stmt.then, arms[0])
         orelse = self._block(stmt.orelse, arms[1]) if len(arms) > 1 else ()
-        yields = _yielded(stmt.then), _yielded(stmt.orelse)
+        yields = yields_of(stmt.then), yields_of(stmt.orelse)
         kinds = tuple(self._carry_kind(v) for v in stmt.results)
         for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
             values: list[Local] = []
@@ -532,11 +532,6 @@ def family_of(call: Call) -> str:
     """The registry's family of the op; "" for an op that it does not know."""
     decl = lookup(call.op)
     return "" if decl is None else decl.family
-
-
-def _yielded(block: Block) -> tuple[Expr, ...]:
-    last = block[-1] if block else None
-    return last.values if isinstance(last, Yield) else ()
 
 
 def _label(value: Expr) -> str:

@@ -30,6 +30,8 @@ Dim = int | Expr
 # PyPTO raises the last axis of a row reduction's scratch tile to at least this many elements.
 _LEAST_SCRATCH_COLS = 128
 _SELECT_SCRATCH = (1, 32)
+# What PyPTO calls a tile that is moved to these spaces.
+_ROLES = {Mem.Mat: "mat", Mem.Vec: "vec", Mem.Bias: "bias"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +162,8 @@ class Recipes:
         scratch = _scratch(op, tiles, precise)
         args: tuple[Expr, ...] = (*tiles, *(step.var for step in scratch))
         call = make_call(op, args, kwargs)
-        role = {Mem.Mat: "mat", Mem.Vec: "vec", Mem.Bias: "bias"}.get(
-            kwargs.get("target_memory"),
-            "tile",  # type: ignore[call-overload]
-        )
+        space = kwargs.get("target_memory")
+        role = _ROLES.get(space, "tile") if isinstance(space, Mem) else "tile"
         if op == "tile.transpose_view":
             role = "mat_t"
         return Recipe((*scratch, Step(_stand_in(call), call, role)))

@@ -12,10 +12,8 @@ from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var
 from pypto_egg.ir.fold import provably_equal
 from pypto_egg.ir.program import Function
 from pypto_egg.ir.stmt import Assign, For, While
-from pypto_egg.ir.types import TensorType
+from pypto_egg.ir.types import FRACTAL_ROWS, TensorType
 from pypto_egg.ir.visit import expressions_of, free_vars, walk
-
-FRACTAL_ROWS = 16
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from pypto_egg.ir.types import (
     TileType,
     tile_type,
 )
-from pypto_egg.ir.visit import expressions_of, subexpressions, walk
+from pypto_egg.ir.visit import expressions_of, subexpressions, walk, yields_of
 from pypto_egg.source import Span
 
 ASSEMBLER = "0.61"
@@ -202,9 +202,8 @@ class _Kernel:
 
     def _carried(self, loop: For) -> None:
         """Results of a loop: what its body hands on must be what it was handed."""
-        last = loop.body[-1] if loop.body else None
-        yielded = last.values if isinstance(last, Yield) else ()
-        for arg, value, result in zip(loop.iter_args, yielded, loop.results, strict=True):
+        values = yields_of(loop.body)
+        for arg, value, result in zip(loop.iter_args, values, loop.results, strict=True):
             same = isinstance(value, Var) and (
                 self._tiles.get(value) == self._tiles.get(arg)
                 if arg in self._tiles

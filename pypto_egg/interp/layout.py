@@ -24,9 +24,8 @@ from pypto_egg.errors import InterpretError
 from pypto_egg.interp.memory import NOWHERE
 from pypto_egg.ir.dtype import DType
 from pypto_egg.ir.enums import TileLayout
-from pypto_egg.ir.types import TileView, box_shape
+from pypto_egg.ir.types import FRACTAL_ROWS, TileView, box_shape
 
-FRACTAL_ROWS = 16
 Axes = tuple[np.ndarray, ...]
 
 

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from pypto_egg.interp.layout import FRACTAL_ROWS, is_blocked_nz
+from pypto_egg.interp.layout import is_blocked_nz
 from pypto_egg.interp.memory import Region
 from pypto_egg.interp.numbers import convert, widen
 from pypto_egg.interp.poison import is_float_array
@@ -26,6 +26,7 @@ from pypto_egg.interp.windows import (
     window_of_valid,
 )
 from pypto_egg.ir.enums import AtomicType, Mem, TensorLayout
+from pypto_egg.ir.types import FRACTAL_ROWS
 
 
 def blocked_window(region: Region) -> Region:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from pypto_egg.interp.layout import FRACTAL_ROWS, is_blocked_nz, line_elems
+from pypto_egg.interp.layout import is_blocked_nz, line_elems
 from pypto_egg.interp.site import OpSite
 from pypto_egg.interp.values import Shape, Shaped, TensorValue, TileValue
 from pypto_egg.ir.enums import TensorLayout
+from pypto_egg.ir.types import FRACTAL_ROWS
 
 
 def check_window(site: OpSite, index: int, shape: Shape, offset: Shape, extent: Shape) -> None:

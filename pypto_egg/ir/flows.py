@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pypto_egg.ir.expr import Expr, Var
-from pypto_egg.ir.stmt import Assign, Block, For, If, Stmt, While, Yield
+from pypto_egg.ir.stmt import Assign, For, If, Stmt, While
+from pypto_egg.ir.visit import yields_of
 
 
 def flows_of(stmt: Stmt) -> list[tuple[Var, Expr]]:
@@ -12,18 +13,13 @@ def flows_of(stmt: Stmt) -> list[tuple[Var, Expr]]:
         case Assign(var, value):
             return [(var, value)]
         case For() | While():
-            yields = _yields(stmt.body)
+            yields = yields_of(stmt.body)
             pairs = [*zip(stmt.iter_args, stmt.inits, strict=False)]
             pairs += zip(stmt.iter_args, yields, strict=False)
             pairs += zip(stmt.results, stmt.inits, strict=False)
             return [*pairs, *zip(stmt.results, yields, strict=False)]
         case If():
-            arms = (_yields(stmt.then), _yields(stmt.orelse))
+            arms = (yields_of(stmt.then), yields_of(stmt.orelse))
             return [pair for arm in arms for pair in zip(stmt.results, arm, strict=False)]
         case _:
             return []
-
-
-def _yields(block: Block) -> tuple[Expr, ...]:
-    last = block[-1] if block else None
-    return last.values if isinstance(last, Yield) else ()

@@ -216,6 +216,10 @@ def tensor_type(
     return TensorType(tuple(shape), dtype, view, memref, distributed)
 
 
+FRACTAL_ROWS = 16
+"""Rows of a fractal on the cube's side, whatever the dtype (PyPTO language reference, TileView)."""
+
+
 def box_shape(view: TileView, dtype: DType) -> tuple[int, int]:
     """Rows and columns of one box (fractal) of a tile; (1, 1) for an unboxed tile.
 
@@ -225,6 +229,7 @@ def box_shape(view: TileView, dtype: DType) -> tuple[int, int]:
     if view.slayout is TileLayout.none_box:
         return (1, 1)
     if view.fractal == 1024:
-        return (16, 16)
+        return (FRACTAL_ROWS, FRACTAL_ROWS)
     line = 2 if view.fractal == 32 else 256 // dtype.bits
-    return (16, line) if view.slayout is TileLayout.row_major else (line, 16)
+    row_major = view.slayout is TileLayout.row_major
+    return (FRACTAL_ROWS, line) if row_major else (line, FRACTAL_ROWS)

@@ -68,6 +68,12 @@ def walk(block: Block) -> Iterator[Stmt]:
             stack.extend(reversed(nested))
 
 
+def yields_of(block: Block) -> tuple[Expr, ...]:
+    """What a block hands to the loop or branch around it; nothing if it does not end in a yield."""
+    last = block[-1] if block else None
+    return last.values if isinstance(last, Yield) else ()
+
+
 def expressions_of(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions that a statement itself evaluates, in the order of their evaluation.
 

@@ -15,10 +15,10 @@ from pypto_egg.ir.expr import Call, Var, tuple_of
 from pypto_egg.ir.fold import const_value, dim_add, provably_equal, provably_lt, same_dims
 from pypto_egg.ir.program import Program
 from pypto_egg.ir.stmt import Assign, Eval
-from pypto_egg.ir.types import TensorType, TileType
+from pypto_egg.ir.types import FRACTAL_ROWS, TensorType, TileType
 from pypto_egg.ir.visit import walk
 from pypto_egg.nz.access import Access, blocked_offset
-from pypto_egg.nz.layout import FRACTAL_ROWS, Named, block_type, fold_offsets, is_nz
+from pypto_egg.nz.layout import Named, block_type, fold_offsets, is_nz
 from pypto_egg.ops.rules import Shape
 from pypto_egg.ops.site import show_dim, show_shape
 from pypto_egg.target.target import Target

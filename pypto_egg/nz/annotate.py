@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pypto_egg.ir.enums import Direction, TensorLayout
 from pypto_egg.ir.expr import Call, Expr, FunctionCall, Submit, Var
 from pypto_egg.ir.program import Function, Param, Program
-from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Return, Stmt, While, Yield, with_fields
+from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Return, Stmt, While, with_fields
 from pypto_egg.ir.types import TensorType, TensorView, tensor_type
 from pypto_egg.ir.visit import (
     blocks_of,
@@ -20,6 +20,7 @@ from pypto_egg.ir.visit import (
     subexpressions,
     substitute_block,
     walk,
+    yields_of,
 )
 from pypto_egg.nz.layout import Named, block_type, is_nz
 from pypto_egg.nz.plan import PackedParameter
@@ -143,16 +144,11 @@ def _passes(stmt: Stmt) -> Iterator[tuple[Expr, Var]]:
             yield value, var
         case For() | While():
             yield from zip(stmt.inits, stmt.iter_args, strict=False)
-            yield from zip(_yielded(stmt.body), stmt.iter_args, strict=False)
+            yield from zip(yields_of(stmt.body), stmt.iter_args, strict=False)
             yield from zip(stmt.iter_args, stmt.results, strict=False)
         case If():
             for block in (stmt.then, stmt.orelse):
-                yield from zip(_yielded(block), stmt.results, strict=False)
-
-
-def _yielded(block: Block) -> tuple[Expr, ...]:
-    last = block[-1] if block else None
-    return last.values if isinstance(last, Yield) else ()
+                yield from zip(yields_of(block), stmt.results, strict=False)
 
 
 def _about(var: Var) -> Named:

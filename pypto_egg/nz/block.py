@@ -21,7 +21,7 @@ from pypto_egg.ir.expr import (
     tuple_of,
 )
 from pypto_egg.ir.program import Function, Param, Program
-from pypto_egg.ir.stmt import Assign, Eval, For, If, Return, Stmt, While, Yield, with_fields
+from pypto_egg.ir.stmt import Assign, Eval, For, If, Return, Stmt, While, with_fields
 from pypto_egg.ir.types import TensorType, TileType, TupleType, Type, UnknownType
 from pypto_egg.ir.visit import (
     blocks_of,
@@ -30,6 +30,7 @@ from pypto_egg.ir.visit import (
     subexpressions,
     substitute_block,
     walk,
+    yields_of,
 )
 from pypto_egg.nz.acc_store import blocked_store
 from pypto_egg.nz.access import Access, blocked_load, blocked_slice, flattened_whole
@@ -256,7 +257,7 @@ def _joins(stmt: Stmt, function: Function) -> Iterator[tuple[Expr, Var | Type, s
         case Assign():
             yield stmt.value, stmt.var, ""
         case For() | While():
-            yielded = _yielded(stmt.body)
+            yielded = yields_of(stmt.body)
             for values in (stmt.inits, yielded):
                 for value, name in zip(values, stmt.iter_args, strict=False):
                     yield value, name, ""
@@ -264,13 +265,8 @@ def _joins(stmt: Stmt, function: Function) -> Iterator[tuple[Expr, Var | Type, s
                 yield name, result, ""
         case If():
             for block in (stmt.then, stmt.orelse):
-                for value, name in zip(_yielded(block), stmt.results, strict=False):
+                for value, name in zip(yields_of(block), stmt.results, strict=False):
                     yield value, name, ""
         case Return():
             for value, kind in zip(stmt.values, function.returns, strict=False):
                 yield value, kind, f"function '{function.name}'"
-
-
-def _yielded(block: tuple[Stmt, ...]) -> tuple[Expr, ...]:
-    last = block[-1] if block else None
-    return last.values if isinstance(last, Yield) else ()

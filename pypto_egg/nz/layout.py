@@ -27,12 +27,11 @@ from pypto_egg.ir.fold import (
     provably_equal,
     same_dims,
 )
-from pypto_egg.ir.types import TensorType, TupleType, Type, tensor_type
+from pypto_egg.ir.types import FRACTAL_ROWS, TensorType, TupleType, Type, tensor_type
 from pypto_egg.ops.site import show_dim, show_shape
 from pypto_egg.ops.tensor_shape import packed_strides
 from pypto_egg.source import Span
 
-FRACTAL_ROWS = 16
 LINE_BITS = 256
 BLOCKED_RANK = 5
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from pypto_egg.errors import NzError
 from pypto_egg.ir.dtype import DTYPES, DType
-from pypto_egg.nz.layout import FRACTAL_ROWS, Named, blocked_shape, c0_elems
+from pypto_egg.ir.types import FRACTAL_ROWS
+from pypto_egg.nz.layout import Named, blocked_shape, c0_elems
 
 # Element types by the names of numpy and ml_dtypes.
 _BY_NUMPY_NAME: dict[str, str] = {

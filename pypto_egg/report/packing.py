@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pypto_egg.ir.expr import Expr
 from pypto_egg.lowering import Lowering
 from pypto_egg.nz.plan import NzAdvice, PackedParameter, Traffic
 from pypto_egg.ops.site import show_dim, show_shape
@@ -79,8 +80,8 @@ def _plan_record(item: PackedParameter) -> dict[str, Any]:
     }
 
 
-def _dim(dim: object) -> int | str:
-    return dim if isinstance(dim, int) else show_dim(dim)  # type: ignore[arg-type]
+def _dim(dim: int | Expr) -> int | str:
+    return dim if isinstance(dim, int) else show_dim(dim)
 
 
 def _advice_record(advice: NzAdvice) -> dict[str, Any]:

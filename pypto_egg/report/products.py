@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pypto_egg.account import Account
 from pypto_egg.egraph.tilegraph import TileGraph, TileNode
 from pypto_egg.ir.enums import TileLayout
-from pypto_egg.ir.types import TileType
+from pypto_egg.ir.types import FRACTAL_ROWS, TileType
 from pypto_egg.report.words import CUBE_OPS, cube_call, tile_of
 
 AXES = ("M", "N")
 UNITS = ("rows", "columns")
-_FRACTAL_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -121,4 +120,4 @@ def _first(product: Product, account: Account) -> TileNode:
 def _granularity(operand: TileType, axis: int) -> int:
     transposed = operand.layout.slayout is TileLayout.col_major
     on_columns = transposed if axis == 0 else not transposed
-    return max(256 // operand.dtype.bits, _FRACTAL_ROWS) if on_columns else _FRACTAL_ROWS
+    return max(256 // operand.dtype.bits, FRACTAL_ROWS) if on_columns else FRACTAL_ROWS

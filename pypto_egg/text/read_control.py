@@ -7,8 +7,9 @@ import ast
 from pypto_egg.ir.dtype import BOOL, INDEX
 from pypto_egg.ir.enums import LoopKind
 from pypto_egg.ir.expr import ConstInt, Expr, Var
-from pypto_egg.ir.stmt import Block, For, If, Stmt, While, Yield
+from pypto_egg.ir.stmt import For, If, Stmt, While
 from pypto_egg.ir.types import ScalarType
+from pypto_egg.ir.visit import yields_of
 from pypto_egg.text import annotate, read_call, read_expr, read_region, read_stmt, read_type, values
 from pypto_egg.text.blocks import BlockText, YieldTarget
 from pypto_egg.text.reader import Reader, language_path
@@ -307,7 +308,7 @@ def _branch_results(
             orelse.end or where,
             f"the branches yield different names: ({', '.join(names)}) and ({', '.join(others)})",
         )
-    counts = [_yield_count(then.stmts), _yield_count(orelse.stmts)]
+    counts = [len(yields_of(then.stmts)), len(yields_of(orelse.stmts))]
     if counts[0] != counts[1]:
         raise reader.fault(
             orelse.end or where, f"the branches yield {counts[0]} and {counts[1]} values"
@@ -316,8 +317,3 @@ def _branch_results(
     for result, target in zip(results, orelse.targets, strict=True):
         annotate.check_agreement(reader, target.span, result.type, target.value, target.name)
     return results
-
-
-def _yield_count(block: Block) -> int:
-    last = block[-1] if block else None
-    return len(last.values) if isinstance(last, Yield) else 0

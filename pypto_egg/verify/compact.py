@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from pypto_egg.ir.enums import CompactMode, Mem
 from pypto_egg.ir.fold import provably_equal, provably_le
 from pypto_egg.ir.program import Function
-from pypto_egg.ir.types import TileType
+from pypto_egg.ir.types import FRACTAL_ROWS, TileType
 from pypto_egg.ir.visit import definitions
 from pypto_egg.verify.finding import Finding, Property
-
-BLOCK_ROWS = 16  # rows of one L0C fractal, whatever the dtype (C-157)
 
 
 def check_acc_compact(function: Function) -> Iterator[Finding]:
@@ -26,7 +24,7 @@ def check_acc_compact(function: Function) -> Iterator[Finding]:
         if not isinstance(tile, TileType) or tile.space is not Mem.Acc or tile.rank < 2:
             continue
         rows, valid = tile.shape[-2], tile.valid_shape[-2]
-        if provably_equal(rows, valid) or provably_le(rows, BLOCK_ROWS):
+        if provably_equal(rows, valid) or provably_le(rows, FRACTAL_ROWS):
             continue
         if tile.layout.compact is CompactMode.null:
             yield Finding(

@@ -8,7 +8,7 @@ from functools import partial
 from pypto_egg.ir.dtype import INDEX
 from pypto_egg.ir.expr import Expr, Var
 from pypto_egg.ir.program import Function, Program
-from pypto_egg.ir.stmt import Block, For, If, Scope, Stmt, While, Yield
+from pypto_egg.ir.stmt import Block, For, If, Scope, Stmt, While
 from pypto_egg.ir.types import ScalarType
 from pypto_egg.ir.visit import (
     blocks_of,
@@ -19,6 +19,7 @@ from pypto_egg.ir.visit import (
     free_vars,
     type_vars,
     walk,
+    yields_of,
 )
 from pypto_egg.source import Span
 from pypto_egg.verify.finding import Finding, Property
@@ -76,7 +77,7 @@ def _bad_carries(function: Function) -> Iterator[Finding]:
                 continue
         what = "a branch with results" if isinstance(stmt, If) else "a loop with carried values"
         for block in blocks:
-            yielded = _yields(block)
+            yielded = len(yields_of(block))
             if yielded != carried:
                 yield _carry_finding(
                     function, stmt, f"{what} needs {carried} yielded values, not {yielded}"
@@ -90,11 +91,6 @@ def _carry_finding(function: Function, stmt: Stmt, problem: str) -> Finding:
         stmt.span,
         "end the body in one pl.yield_ with as many values as the header carries",
     )
-
-
-def _yields(block: Block) -> int:
-    last = block[-1] if block else None
-    return len(last.values) if isinstance(last, Yield) else 0
 
 
 class _Reach:

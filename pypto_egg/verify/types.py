@@ -9,8 +9,8 @@ from pypto_egg.ir.enums import FunctionType, Mem
 from pypto_egg.ir.expr import Call, Expr, FunctionCall, Submit, Var
 from pypto_egg.ir.fold import provably_le
 from pypto_egg.ir.program import Function, Program
-from pypto_egg.ir.stmt import Assign, Block, For, If, Return, Stmt, While, Yield
-from pypto_egg.ir.types import TensorType, TileType, TupleType, Type, UnknownType
+from pypto_egg.ir.stmt import Assign, For, If, Return, Stmt, While
+from pypto_egg.ir.types import FRACTAL_ROWS, TensorType, TileType, TupleType, Type, UnknownType
 from pypto_egg.ir.visit import (
     defined_by,
     defined_inside,
@@ -18,10 +18,10 @@ from pypto_egg.ir.visit import (
     subexpressions,
     type_vars,
     walk,
+    yields_of,
 )
 from pypto_egg.ops.registry import lookup, make_call
 from pypto_egg.ops.windows import fills_matrix
-from pypto_egg.verify.compact import BLOCK_ROWS
 from pypto_egg.verify.finding import Finding, Property
 from pypto_egg.verify.type_match import full_mismatch, kind_mismatch
 
@@ -138,12 +138,12 @@ def _check_joins(function: Function, stmt: For | While | If, tiles: bool) -> Ite
     """Each value that meets others at a loop's start or a branch's end, against the one name."""
     if isinstance(stmt, If):
         for block in (stmt.then, stmt.orelse):
-            yield from _check_values(function, stmt, stmt.results, _yielded(block), tiles)
+            yield from _check_values(function, stmt, stmt.results, yields_of(block), tiles)
         return
     yield from _check_values(function, stmt, stmt.iter_args, stmt.inits, tiles)
     yield from _check_values(function, stmt, stmt.iter_args, stmt.results, tiles)
     inside = _defined_within(stmt)
-    yield from _check_values(function, stmt, stmt.iter_args, _yielded(stmt.body), tiles, inside)
+    yield from _check_values(function, stmt, stmt.iter_args, yields_of(stmt.body), tiles, inside)
 
 
 def _check_values(
@@ -180,7 +180,7 @@ def _narrowing_stays(yielded: Type, inside: frozenset[Var]) -> bool:
     """
     if not isinstance(yielded, TileType) or yielded.space is not Mem.Acc or yielded.rank < 2:
         return False
-    if provably_le(yielded.shape[-2], BLOCK_ROWS):
+    if provably_le(yielded.shape[-2], FRACTAL_ROWS):
         return True
     return any(var in inside for var in type_vars(yielded))
 
@@ -190,11 +190,6 @@ def _defined_within(loop: For | While) -> frozenset[Var]:
     for stmt in walk(loop.body):
         found.update(defined_inside(stmt), defined_by(stmt))
     return frozenset(found)
-
-
-def _yielded(block: Block) -> tuple[Expr, ...]:
-    last = block[-1] if block else None
-    return last.values if isinstance(last, Yield) else ()
 
 
 def _check_return(function: Function, stmt: Return) -> Iterator[Finding]:

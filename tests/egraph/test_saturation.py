@@ -131,6 +131,7 @@ sys.path.insert(0, sys.argv[1])
 from generate import sample
 from products import accumulation, product
 from pypto_egg import lower, optimize
+from pypto_egg.errors import PyptoEggError
 texts = [sample(seed, 7) for seed in (7, 21, 33)]
 texts.append(product(100, 100, 64, "FP16", True, False))
 texts.append(accumulation(40, 48, "BF16", False, True, "zero"))
@@ -141,7 +142,7 @@ for text in texts:
                 result = make(text, target=target, verify=False)
                 print(hashlib.sha256(result.text.encode()).hexdigest(), repr(result.cost.total))
                 print(result.functions[0].classes, result.functions[0].nodes)
-            except Exception as error:
+            except PyptoEggError as error:
                 print(error)
 """
 
