@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pypto_egg.egraph.values import Local, Window
+from pypto_egg.egraph.values import Local, Value
 from pypto_egg.errors import LoweringError
 from pypto_egg.ir.expr import Expr, FunctionCall, Submit, Var
 from pypto_egg.ir.stmt import Stmt
 
 
-def check_passed(value: Expr, values: Mapping[Var, Local | Window], stmt: Stmt) -> None:
+def check_passed(value: Expr, values: Mapping[Var, Value], stmt: Stmt) -> None:
     """Nothing, unless a call is given a tensor that is computed here.
 
     Raises:

@@ -13,8 +13,10 @@ from pypto_egg.analysis.cache_policy import cache_policies, policy_of
 from pypto_egg.analysis.effects import Effects, analyse_effects
 from pypto_egg.analysis.provenance import RootKind
 from pypto_egg.analysis.regions import Region, RegionKind
-from pypto_egg.egraph.bulk import Action, Term, equal, fact, node
+from pypto_egg.egraph.bindings import Bindings
+from pypto_egg.egraph.bulk import Action, equal, fact, node
 from pypto_egg.egraph.calls import check_passed
+from pypto_egg.egraph.carries import Carries
 from pypto_egg.egraph.direct import DirectOutput, direct_outputs
 from pypto_egg.egraph.facts import Facts
 from pypto_egg.egraph.gm import (
@@ -39,18 +41,15 @@ from pypto_egg.egraph.skeleton import (
     Store,
 )
 from pypto_egg.egraph.terms import (
-    WIDEST_EXACT,
     check_holdable,
     computed_term,
     operand_dtype,
     unsupported,
 )
-from pypto_egg.egraph.values import Keys, Local, Window, deepest, static_extents
-from pypto_egg.egraph.windows import Windows, barrier_of
+from pypto_egg.egraph.values import Keys, Local, Window, static_extents
+from pypto_egg.egraph.windows import Windows
 from pypto_egg.errors import LoweringError
-from pypto_egg.ir.dtype import BOOL, DType
 from pypto_egg.ir.expr import (
-    BinOp,
     Call,
     Expr,
     TupleExpr,
@@ -59,15 +58,13 @@ from pypto_egg.ir.expr import (
     dims_of,
     tuple_of,
 )
-from pypto_egg.ir.fold import const_value, dim_add, same_dims
+from pypto_egg.ir.fold import const_value, dim_add
 from pypto_egg.ir.program import Function, Program
 from pypto_egg.ir.stmt import Assign, Block, Eval, For, If, Return, Scope, Stmt, While, Yield
 from pypto_egg.ir.types import TensorType
-from pypto_egg.ir.visit import free_vars, walk, yields_of
+from pypto_egg.ir.visit import walk, yields_of
 from pypto_egg.ops.registry import lookup
 from pypto_egg.ops.snapshots import VIEWS, snapshots
-
-Value = Local | Window
 
 
 @dataclass
@@ -105,28 +102,26 @@ class Loader:
     duplicate: bool
     direct: bool
     keys: Keys = field(default_factory=Keys)
-    roots: list[int] = field(default_factory=list)
-    values: dict[Var, Value] = field(default_factory=dict)
     _direct: dict[Var, DirectOutput] = field(default_factory=dict)
     _in_memory: set[Var] = field(default_factory=set)
-    _reordered: frozenset[Var] = frozenset()
-    _taken: frozenset[Var] = frozenset()
 
     def __post_init__(self) -> None:
         self.facts = Facts(self.keys)
         self._policies = cache_policies(self.function)
         self._windows = Windows(self.effects, self.facts, self._policies, self.hoist)
         self._seeds = seeds_of(self.function, self.effects)
+        self.bindings = Bindings(self.effects, self.facts, self._windows, self.hoist)
+        for direct in direct_outputs(self.function) if self.direct else ():
+            self._direct[direct.carried[1]] = direct
+            self._in_memory.update((direct.seed, *direct.carried))
+        self._taken = snapshots(self.function)
+        reordered = reordered_views(self.function, self._written_views())
+        self._carries = Carries(self.bindings, self._seeds, self._in_memory, reordered)
 
     def load(self) -> Loaded:
         for param in self.function.params:
             if isinstance(param.var.type, TensorType):
-                self.values[param.var] = whole_window(param.var, param.var.type)
-        self._taken = snapshots(self.function)
-        self._reordered = reordered_views(self.function, self._written_views())
-        for direct in direct_outputs(self.function) if self.direct else ():
-            self._direct[direct.carried[1]] = direct
-            self._in_memory.update((direct.seed, *direct.carried))
+                self.bindings.values[param.var] = whole_window(param.var, param.var.type)
         items = self._block(self.function.body, self.effects.regions.root)
         shared = self._windows.settle(self.duplicate)
         if self.duplicate:
@@ -136,7 +131,7 @@ class Loader:
         self.facts.regions(regions)
         multiplicity = {r.id: regions.multiplicity(r) for r in regions.regions}
         skeleton = Skeleton(items, around, multiplicity)
-        return Loaded(self.facts.actions, skeleton, self.keys, self.roots, shared)
+        return Loaded(self.facts.actions, skeleton, self.keys, self.bindings.roots, shared)
 
     # --- statements ----------------------------------------------------------------------------
 
@@ -173,23 +168,23 @@ class Loader:
         call = stmt.value
         if isinstance(call, Call) and call.op == "tensor.assemble":
             return [self._store(call, None, stmt, region)]
-        check_passed(call, self.values, stmt)
+        check_passed(call, self.bindings.values, stmt)
         return [Keep(stmt)]
 
     def _assign(self, stmt: Assign, region: Region) -> list[Item]:
         value, var = stmt.value, stmt.var
         if isinstance(value, Var) and isinstance(var.type, TensorType):
-            self.values[var] = self._value(value, stmt)
-            return [] if isinstance(self.values[var], Local) else [Keep(stmt)]
+            self.bindings.values[var] = self.bindings.value(value, stmt)
+            return [] if isinstance(self.bindings.values[var], Local) else [Keep(stmt)]
         if not isinstance(value, Call):
-            check_passed(value, self.values, stmt)
+            check_passed(value, self.bindings.values, stmt)
             if isinstance(var.type, TensorType):
-                self.values[var] = whole_window(var, var.type)
+                self.bindings.values[var] = whole_window(var, var.type)
             return [Keep(stmt)]
         decl = lookup(value.op)
         if decl is None or decl.namespace != "tensor":
             if isinstance(var.type, TensorType):
-                self.values[var] = whole_window(var, var.type)
+                self.bindings.values[var] = whole_window(var, var.type)
             return [Keep(self._with_policy(stmt, value))]
         return self._tensor_call(value, var, stmt, region)
 
@@ -207,11 +202,11 @@ class Loader:
         assert decl is not None
         if var in self._in_memory:
             return []  # its buffer is the Out parameter that the function gains
-        first = self._operand(call, 0, stmt)
+        first = self.bindings.operand(call, 0, stmt)
         if decl.family in ("read", "query"):
             return self._scalar_result(call, var, stmt, region)
         if decl.family == "write" and isinstance(first, Window):
-            self.values[var] = first
+            self.bindings.values[var] = first
             return [Keep(stmt)]
         if decl.family == "assemble" and isinstance(first, Window):
             return [self._store(call, var, stmt, region)]
@@ -224,7 +219,9 @@ class Loader:
         window, made = view_window(call, source, var)
         if source.taken is not None:
             window = replace(window, taken=source.taken)
-        self.values[var] = self._windows.taken(window, stmt) if var in self._taken else window
+        self.bindings.values[var] = (
+            self._windows.taken(window, stmt) if var in self._taken else window
+        )
         if made is not None:
             regions = self.effects.regions
             regions.define(made.var, regions.region_of(stmt))
@@ -235,23 +232,23 @@ class Loader:
         operands: dict[int, Local] = {}
         dtype = operand_dtype(call)
         for i, arg in enumerate(call.args):
-            value = self._operand(call, i, stmt)
+            value = self.bindings.operand(call, i, stmt)
             if value is not None:
                 name = arg.name if isinstance(arg, Var) else var.name
-                local = self._local(value, stmt, name, family_of(call))
-                operands[i] = local if dtype is None else self._converted(local, dtype, name)
+                local = self.bindings.local(value, stmt, name, family_of(call))
+                operands[i] = (
+                    local if dtype is None else self.bindings.converted(local, dtype, name)
+                )
         term = self.facts.bind(computed_term(call, operands, self.keys))
         assert isinstance(call.type, TensorType)
-        home = self._home(region, [v.home for v in operands.values()], call)
+        home = self.bindings.home(region, [v.home for v in operands.values()], call)
         accumulates = family_of(call) == "matmul_acc"  # an undefined accumulator counts as zero
         defined = call.op != "tensor.create" and (
             accumulates or all(value.defined for value in operands.values())
         )
         check_holdable(call.type, var.name, stmt.span)
-        local = Local(term, call.type, home, defined=defined)
-        self.values[var] = local
-        self.facts.describe(local, var.name)
-        self.facts.add(fact("computed", term))
+        local = self.bindings.computed(Local(term, call.type, home, defined=defined), var.name)
+        self.bindings.values[var] = local
         if family_of(call) in ("create", "full"):
             self.facts.offer_vec_extents(local)
             if var not in self._seeds.variables:
@@ -259,77 +256,58 @@ class Loader:
                 self.facts.add(equal(node("seed_rows", term), rows))
 
     def _scalar_result(self, call: Call, var: Var, stmt: Assign, region: Region) -> list[Item]:
-        source = self._operand(call, 0, stmt)
+        source = self.bindings.operand(call, 0, stmt)
         if not isinstance(source, Local):
             return [Keep(stmt)]
         if call.op == "tensor.dim":
             axis = const_value(call.args[1])
             assert axis is not None
             return [Keep(replace(stmt, value=as_expr(source.type.shape[axis])))]
-        key = self._root_key()
+        key = self.bindings.root_key()
         indices_ = call.args[1]
         assert isinstance(indices_, TupleExpr)
         self.facts.add(fact("read_root", key, source.term, region.id))
         return [ScalarRead(key, indices_, var, stmt)]
 
     def _store(self, call: Call, var: Var | None, stmt: Stmt, region: Region) -> Store:
-        target = self._operand(call, 0, stmt)
-        source = self._operand(call, 1, stmt)
+        target = self.bindings.operand(call, 0, stmt)
+        source = self.bindings.operand(call, 1, stmt)
         if not isinstance(target, Window):
             raise unsupported(call, "an assemble without a result into a value on chip")
         if source is None:
             raise unsupported(call, "a source that is not a tensor")
         name = call.args[1].name if isinstance(call.args[1], Var) else "part"
-        local = self._local(source, stmt, name, "store")
+        local = self.bindings.local(source, stmt, name, "store")
         offsets = dims_of(call.args[2])
         if len(offsets) != len(target.offsets):
             raise unsupported(call, "offsets of another rank than the target's")
         moved = tuple(dim_add(a, b) for a, b in zip(target.offsets, offsets, strict=True))
-        key = self._store_root(local, target.type, region)
+        key = self.bindings.store_root(local, target.type, region)
         if var is not None:
             assert isinstance(var.type, TensorType)
-            self.values[var] = whole_window(var, var.type)
+            self.bindings.values[var] = whole_window(var, var.type)
         return Store(key, target.handle, tuple_of(moved), call.kwargs, var, stmt)
-
-    def _store_root(self, local: Local, target: TensorType, region: Region) -> int:
-        key = self._root_key()
-        stored = self._converted(local, target.dtype, None)
-        self.facts.add(fact("store_root", key, stored.term, region.id, target.dtype.name))
-        return key
-
-    def _converted(self, local: Local, dtype: DType, name: str | None) -> Local:
-        """The value in another element type, rounded to nearest even where it must be."""
-        if local.type.dtype == dtype:
-            return local
-        term = self.facts.bind(node("tensor.cast", local.term, dtype.name, WIDEST_EXACT))
-        type_ = replace(local.type, dtype=dtype)
-        cast = Local(term, type_, local.home, defined=local.defined)
-        self.facts.describe(cast, name)
-        self.facts.add(fact("computed", term))
-        return cast
-
-    def _root_key(self) -> int:
-        self.roots.append(len(self.roots) + 1)
-        return self.roots[-1]
 
     # --- control flow --------------------------------------------------------------------------
 
     def _loop(self, stmt: For | While, region: Region) -> Loop:
         inner = self.effects.regions.opened_by(stmt)[0]
-        kinds = tuple(self._carry_kind(v) for v in stmt.iter_args)
+        kinds = tuple(self._carries.kind(v) for v in stmt.iter_args)
         inits: dict[int, Local] = {}
         for position, (arg, kind) in enumerate(zip(stmt.iter_args, kinds, strict=True)):
             if kind is CarryKind.TENSOR:
-                inits[position] = self._carried_value(stmt.inits[position], stmt, arg)
+                inits[position] = self._carries.value(stmt.inits[position], stmt, arg)
             term = node("tensor.iter_arg", inner.id, position)
-            self._bind_carried(arg, kind, term, inner, inits.get(position))
+            self._carries.bind(arg, kind, term, inner, inits.get(position))
         body = self._block(stmt.body, inner)
         yields = yields_of(stmt.body)
         for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
             term = node("tensor.loop_result", inner.id, position)
-            self._bind_carried(result, kind, term, region, inits.get(position))
+            self._carries.bind(result, kind, term, region, inits.get(position))
             if kind is CarryKind.TENSOR:
-                self._carry(stmt, position, inits[position], yields[position], inner, region)
+                self._carries.close(
+                    stmt, position, inits[position], yields[position], inner, region
+                )
         return Loop(self._with_direct_seeds(stmt), inner.id, body, kinds, yields)
 
     def _with_direct_seeds(self, stmt: For | While) -> For | While:
@@ -338,65 +316,18 @@ class Loader:
         inits = (outs.get(init, init) if isinstance(init, Var) else init for init in stmt.inits)
         return replace(stmt, inits=tuple(inits))
 
-    def _carry(
-        self,
-        stmt: For | While,
-        position: int,
-        init: Local,
-        yielded: Expr,
-        inner: Region,
-        region: Region,
-    ) -> None:
-        arg = stmt.iter_args[position]
-        self._refuse_written_yield(yielded, stmt, arg)
-        value = self._carried_value(yielded, stmt, arg)
-        self.facts.add(fact("carry", inner.id, position, region.id, init.term, value.term))
-        rows = self._seeds.rows(stmt, position, init.type, yielded)
-        if rows is not None:
-            self.facts.add(equal(node("seed_rows", init.term), self.keys.index(rows)))
-        if self._seeds.starts_at_zero(stmt, position, yielded):
-            assert isinstance(stmt, For)
-            assert isinstance(arg.type, TensorType)
-            key = len(self.keys.created) + 1
-            self.keys.created[key] = arg.type
-            first = self.keys.scalar(BinOp("==", stmt.var, stmt.start, BOOL))
-            self.facts.add(fact("seeded", inner.id, position, key, first))
-
-    def _refuse_written_yield(self, yielded: Expr, stmt: Stmt, arg: Var) -> None:
-        value = self._value(yielded, stmt)
-        if isinstance(value, Window) and not self.effects.is_read_only(value.handle):
-            raise LoweringError(
-                f"'{arg.name}' is carried as a value, but tensor '{value.handle.name}', which is "
-                "yielded for it, is written in this function",
-                span=stmt.span,
-                hint="yield a computed value, or carry the tensor itself on every path",
-            )
-
-    def _carried_value(self, expr: Expr, stmt: Stmt, arg: Var) -> Local:
-        value = self._value(expr, stmt)
-        local = self._local(value, stmt, arg.name, "carry")
-        assert isinstance(arg.type, TensorType)
-        if local.type.dtype != arg.type.dtype or not same_dims(local.type.shape, arg.type.shape):
-            raise LoweringError(
-                f"loop carry '{arg.name}' changes its type from {arg.type} to {local.type}",
-                span=stmt.span,
-                hint="cast or slice the yielded value to the type of the initial one",
-            )
-        return local
-
     def _branch(self, stmt: If, region: Region) -> Branch:
         arms = self.effects.regions.opened_by(stmt)
         then = self._block(stmt.then, arms[0])
         orelse = self._block(stmt.orelse, arms[1]) if len(arms) > 1 else ()
         yields = yields_of(stmt.then), yields_of(stmt.orelse)
-        kinds = tuple(self._carry_kind(v) for v in stmt.results)
+        kinds = tuple(self._carries.kind(v) for v in stmt.results)
         for position, (result, kind) in enumerate(zip(stmt.results, kinds, strict=True)):
             values: list[Local] = []
             for arm in yields if kind is CarryKind.TENSOR else ():
-                self._refuse_written_yield(arm[position], stmt, result)
-                values.append(self._carried_value(arm[position], stmt, result))
+                values.append(self._carries.yielded(arm[position], stmt, result))
             term = node("tensor.phi", arms[0].id, position)
-            self._bind_carried(result, kind, term, region, *values)
+            self._carries.bind(result, kind, term, region, *values)
             if values:
                 regions = (arms[0].id, arms[1].id)
                 self.facts.add(
@@ -406,42 +337,14 @@ class Loader:
             stmt, arms[0].id, arms[1].id if len(arms) > 1 else None, then, orelse, kinds, *yields
         )
 
-    def _carry_kind(self, var: Var) -> CarryKind:
-        if not isinstance(var.type, TensorType) or var in self._in_memory:
-            return CarryKind.KEPT
-        roots = self.effects.provenance.roots_of(var)
-        in_memory = [root.kind in (RootKind.PARAM, RootKind.CALL) for root in roots]
-        if all(in_memory) and var not in self._reordered:
-            return CarryKind.KEPT
-        if any(in_memory) and any(self.effects.is_written(r) for r in roots if r.param is not None):
-            raise LoweringError(
-                f"'{var.name}' is either a tensor in global memory that is written or a computed "
-                "value, depending on the path taken",
-                span=var.span,
-                hint="write to the parameter on both paths, or carry the computed value only",
-            )
-        return CarryKind.TENSOR
-
-    def _bind_carried(
-        self, var: Var, kind: CarryKind, term: Term, home: Region, *sources: Local | None
-    ) -> None:
-        if not isinstance(var.type, TensorType):
-            return
-        if kind is CarryKind.KEPT:
-            self.values[var] = whole_window(var, var.type)
-            return
-        defined = all(source is not None and source.defined for source in sources)
-        local = Local(term, var.type, home, defined=defined)
-        self.values[var] = local
-        self.facts.describe(local, var.name)
-        self.facts.add(fact("computed", term))
-
     def _exit(self, stmt: Return, region: Region) -> Exit:
         values: list[Expr | ExitStore | DirectExit] = []
         number = 0
         for value, declared in zip(stmt.values, self.function.returns, strict=False):
             direct = self._direct.get(value) if isinstance(value, Var) else None
-            tensor = self._value(value, stmt) if isinstance(value.type, TensorType) else None
+            tensor = (
+                self.bindings.value(value, stmt) if isinstance(value.type, TensorType) else None
+            )
             if direct is not None:
                 values.append(DirectExit(value, number, direct.out))
                 number += 1
@@ -465,7 +368,7 @@ class Loader:
                     span=stmt.span,
                     hint="yield it, and return what the loop or branch gives at the function's end",
                 )
-            key = self._store_root(tensor, declared, region)
+            key = self.bindings.store_root(tensor, declared, region)
             values.append(ExitStore(key, number, declared))
             number += 1
         return Exit(tuple(values), stmt)
@@ -480,35 +383,6 @@ class Loader:
         roots = self.effects.provenance.roots_of(value)
         viewed = any(r.kind in (RootKind.PARAM, RootKind.CALL) for r in roots)
         return viewed and not self.effects.is_read_only(value)
-
-    # --- values --------------------------------------------------------------------------------
-
-    def _operand(self, call: Call, index: int, stmt: Stmt) -> Value | None:
-        if index >= len(call.args) or not isinstance(call.args[index].type, TensorType):
-            return None
-        return self._value(call.args[index], stmt)
-
-    def _value(self, expr: Expr, stmt: Stmt) -> Value:
-        if isinstance(expr, Var) and expr in self.values:
-            return self.values[expr]
-        raise LoweringError(
-            "an operand that is not a variable defined before", span=stmt.span,
-            hint="give nested calls statements of their own",
-        )  # fmt: skip
-
-    def _local(self, value: Value, stmt: Stmt, name: str, consumer: str) -> Local:
-        """The value as a term; a window becomes the content of the memory that it is."""
-        local = value if isinstance(value, Local) else self._windows.load(value, stmt, name)
-        self._windows.used_by(local, consumer)
-        return local
-
-    def _home(self, region: Region, operands: list[Region], call: Call) -> Region:
-        if not self.hoist or not operands:
-            return region
-        regions = self.effects.regions
-        scalars = [regions.region_of_var(v) for arg in call.args for v in free_vars(arg)
-                   if not isinstance(v.type, TensorType)]  # fmt: skip
-        return deepest(barrier_of(region), *operands, *scalars)
 
 
 def load_function(

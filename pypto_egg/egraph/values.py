@@ -55,6 +55,9 @@ class Window:
     taken: Stmt | None = None
 
 
+Value = Local | Window
+
+
 @dataclass
 class Keys:
     """Two-way tables between IR objects and the strings that stand for them in the e-graph."""

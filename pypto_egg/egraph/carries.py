@@ -1,0 +1,132 @@
+"""What loops and branches carry: handles of memory, which stay, and computed tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from pypto_egg.analysis.provenance import RootKind
+from pypto_egg.analysis.regions import Region
+from pypto_egg.egraph.bindings import Bindings
+from pypto_egg.egraph.bulk import Term, equal, fact, node
+from pypto_egg.egraph.gm import whole_window
+from pypto_egg.egraph.seeds import Seeds
+from pypto_egg.egraph.skeleton import CarryKind
+from pypto_egg.egraph.values import Local, Window
+from pypto_egg.errors import LoweringError
+from pypto_egg.ir.dtype import BOOL
+from pypto_egg.ir.expr import BinOp, Expr, Var
+from pypto_egg.ir.fold import same_dims
+from pypto_egg.ir.stmt import For, Stmt, While
+from pypto_egg.ir.types import TensorType
+
+
+@dataclass
+class Carries:
+    """The carried values of one function.
+
+    Args:
+        in_memory: variables whose buffer is an Out parameter that the function gains.
+        reordered: variables that stand for memory read in another order, or at an earlier time.
+    """
+
+    bindings: Bindings
+    seeds: Seeds
+    in_memory: Set[Var]
+    reordered: Set[Var]
+
+    def kind(self, var: Var) -> CarryKind:
+        """Whether a carried variable is a handle, which stays, or a tensor that is computed.
+
+        Raises:
+            LoweringError: it is one or the other, depending on the path taken.
+        """
+        effects = self.bindings.effects
+        if not isinstance(var.type, TensorType) or var in self.in_memory:
+            return CarryKind.KEPT
+        roots = effects.provenance.roots_of(var)
+        in_memory = [root.kind in (RootKind.PARAM, RootKind.CALL) for root in roots]
+        if all(in_memory) and var not in self.reordered:
+            return CarryKind.KEPT
+        if any(in_memory) and any(effects.is_written(r) for r in roots if r.param is not None):
+            raise LoweringError(
+                f"'{var.name}' is either a tensor in global memory that is written or a computed "
+                "value, depending on the path taken",
+                span=var.span,
+                hint="write to the parameter on both paths, or carry the computed value only",
+            )
+        return CarryKind.TENSOR
+
+    def bind(
+        self, var: Var, kind: CarryKind, term: Term, home: Region, *sources: Local | None
+    ) -> None:
+        """Let a variable of a loop or a branch stand for its handle, or for the term."""
+        if not isinstance(var.type, TensorType):
+            return
+        if kind is CarryKind.KEPT:
+            self.bindings.values[var] = whole_window(var, var.type)
+            return
+        defined = all(source is not None and source.defined for source in sources)
+        local = Local(term, var.type, home, defined=defined)
+        self.bindings.values[var] = self.bindings.computed(local, var.name)
+
+    def value(self, expr: Expr, stmt: Stmt, arg: Var) -> Local:
+        """What is passed to a carry, as a computed tensor.
+
+        Raises:
+            LoweringError: its type is not the carry's.
+        """
+        value = self.bindings.value(expr, stmt)
+        local = self.bindings.local(value, stmt, arg.name, "carry")
+        assert isinstance(arg.type, TensorType)
+        if local.type.dtype != arg.type.dtype or not same_dims(local.type.shape, arg.type.shape):
+            raise LoweringError(
+                f"loop carry '{arg.name}' changes its type from {arg.type} to {local.type}",
+                span=stmt.span,
+                hint="cast or slice the yielded value to the type of the initial one",
+            )
+        return local
+
+    def yielded(self, expr: Expr, stmt: Stmt, arg: Var) -> Local:
+        """What a block yields for a carry, as a computed tensor.
+
+        Raises:
+            LoweringError: it is memory that is written, or its type is not the carry's.
+        """
+        self._refuse_written(expr, stmt, arg)
+        return self.value(expr, stmt, arg)
+
+    def close(
+        self,
+        stmt: For | While,
+        position: int,
+        init: Local,
+        yielded: Expr,
+        inner: Region,
+        region: Region,
+    ) -> None:
+        """State what a loop carries round, and how an accumulator starts."""
+        facts = self.bindings.facts
+        arg = stmt.iter_args[position]
+        value = self.yielded(yielded, stmt, arg)
+        facts.add(fact("carry", inner.id, position, region.id, init.term, value.term))
+        rows = self.seeds.rows(stmt, position, init.type, yielded)
+        if rows is not None:
+            facts.add(equal(node("seed_rows", init.term), facts.keys.index(rows)))
+        if self.seeds.starts_at_zero(stmt, position, yielded):
+            assert isinstance(stmt, For)
+            assert isinstance(arg.type, TensorType)
+            key = len(facts.keys.created) + 1
+            facts.keys.created[key] = arg.type
+            first = facts.keys.scalar(BinOp("==", stmt.var, stmt.start, BOOL))
+            facts.add(fact("seeded", inner.id, position, key, first))
+
+    def _refuse_written(self, yielded: Expr, stmt: Stmt, arg: Var) -> None:
+        value = self.bindings.value(yielded, stmt)
+        if isinstance(value, Window) and not self.bindings.effects.is_read_only(value.handle):
+            raise LoweringError(
+                f"'{arg.name}' is carried as a value, but tensor '{value.handle.name}', which is "
+                "yielded for it, is written in this function",
+                span=stmt.span,
+                hint="yield a computed value, or carry the tensor itself on every path",
+            )
