@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from traceback import print_exception
-from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from pypto_egg import __version__
-from pypto_egg.errors import OptionError, ParseError, PyptoEggError
+from pypto_egg.cli_streams import check_streams, read_program, write_lowering
+from pypto_egg.errors import PyptoEggError
 
 if TYPE_CHECKING:
     from pypto_egg.egraph.saturate import Limits
-    from pypto_egg.ir.program import Program
-    from pypto_egg.lowering import Lowering
     from pypto_egg.packing import NzMode
 
 FAULT = 70
 INTERRUPTED = 130
-_STDIN = "-"
 _FILE = click.argument("file", metavar="FILE")
 _VERIFY: dict[str, Any] = {"auto": "auto", "always": True, "never": False}
 
@@ -185,9 +182,9 @@ def optimize(
     """
     from pypto_egg.pipeline import optimize as run
 
-    _check_streams(output, json_file)
+    check_streams(output, json_file)
     lowering = run(
-        _read(file),
+        read_program(file),
         target=target,
         cost_model=cost_model,
         extractor=extractor,
@@ -198,7 +195,7 @@ def optimize(
         verify=_VERIFY[verify],
         nz=nz,
     )
-    _write_lowering(lowering, output, json_file, explain, quiet)
+    write_lowering(lowering, output, json_file, explain, quiet)
 
 
 @command.command(short_help="Print the reference lowering of FILE.")
@@ -217,9 +214,9 @@ def lower(
     """Print the reference lowering of FILE: one fixed choice for each operator."""
     from pypto_egg.pipeline import lower as run
 
-    _check_streams(output, json_file)
-    lowering = run(_read(file), target=target, cost_model=cost_model, verify=_VERIFY[verify])
-    _write_lowering(lowering, output, json_file, explain, quiet)
+    check_streams(output, json_file)
+    lowering = run(read_program(file), target=target, cost_model=cost_model, verify=_VERIFY[verify])
+    write_lowering(lowering, output, json_file, explain, quiet)
 
 
 @command.command(short_help="Run the verifiers on FILE.")
@@ -238,7 +235,7 @@ def verify(file: str, stage: str) -> None:
     from pypto_egg.verify import verify_findings
 
     # The forms that lowering accepts beside SSA form, as it brings them into it.
-    program = with_result_types(with_window_versions(_read(file)))
+    program = with_result_types(with_window_versions(read_program(file)))
     findings = verify_findings(program, stage)
     for finding in findings:
         click.echo(str(finding.error()))
@@ -254,7 +251,7 @@ def print_(file: str) -> None:
     """Print FILE in the canonical form of PyPTO's printer."""
     from pypto_egg.text import print_program
 
-    click.echo(print_program(_read(file)), nl=False)
+    click.echo(print_program(read_program(file)), nl=False)
 
 
 @command.command(short_help="Print FILE lowered, as PyPTO or PTO text.")
@@ -279,7 +276,7 @@ def emit(file: str, form: str, target: str, assembler: str) -> None:
     from pypto_egg.emit.pto_text import pto_text
     from pypto_egg.pipeline import optimize as run
 
-    lowering = run(_read(file), target=target)
+    lowering = run(read_program(file), target=target)
     text = lowering.text if form == "pypto" else pto_text(lowering.program, assembler=assembler)
     click.echo(text, nl=False)
 
@@ -296,7 +293,7 @@ def run(file: str, seed: int, function: str | None, symbol: tuple[str, ...]) -> 
     from pypto_egg.report.outputs import inputs_table, outputs_table
     from pypto_egg.report.table import show
 
-    program = _read(file)
+    program = read_program(file)
     entry = entry_function(program, function)
     inputs = random_inputs(entry, seed=seed, symbols=_symbols(symbol), program=program)
     outputs = execute(program, inputs, function=entry.name)
@@ -380,21 +377,6 @@ def fuzz(count: int, seed: int, size: int, jobs: int, target: tuple[str, ...], o
         raise click.exceptions.Exit(1)
 
 
-def _read(file: str) -> Program:
-    from pypto_egg.text import parse, parse_file
-
-    if file == _STDIN:
-        return parse(_standard_input(), "<stdin>")
-    return parse_file(file)
-
-
-def _standard_input() -> str:
-    try:
-        return sys.stdin.buffer.read().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ParseError(f"standard input is not UTF-8 text: {error.reason}") from None
-
-
 def _limits(nodes: int | None, iterations: int | None, seconds: float | None) -> Limits:
     from pypto_egg.egraph.saturate import Limits
 
@@ -416,45 +398,3 @@ def _symbols(given: tuple[str, ...]) -> dict[str, int]:
             )
         symbols[name] = int(extent)
     return symbols
-
-
-def _check_streams(output: str | None, json_file: str | None) -> None:
-    if output == json_file == _STDIN:
-        raise click.UsageError("-o - and --json - would both write to stdout: name a file for one")
-
-
-def _write_lowering(
-    lowering: Lowering, output: str | None, json_file: str | None, explain: bool, quiet: bool
-) -> None:
-    from pypto_egg.report.explain import explain as explanation
-    from pypto_egg.report.summary import write_summary
-
-    if json_file is not None:
-        _write(json_file, lowering.to_json() + "\n")
-    if output is not None:
-        _write(output, lowering.text)
-    elif json_file != _STDIN:
-        click.echo(lowering.text, nl=False)
-        sys.stdout.flush()
-    account = sys.stdout if output not in (None, _STDIN) and json_file != _STDIN else sys.stderr
-    if explain:
-        account.write(explanation(lowering))
-    elif not quiet:
-        write_summary(lowering, account)
-
-
-def _write(path: str, text: str) -> None:
-    if path == _STDIN:
-        click.echo(text, nl=False)
-        return
-    with _writable(path) as stream:
-        stream.write(text)
-
-
-@contextmanager
-def _writable(path: str) -> Iterator[TextIO]:
-    try:
-        with Path(path).open("w", encoding="utf-8") as stream:
-            yield stream
-    except OSError as error:
-        raise OptionError(f"cannot write {path}: {error.strerror or error}") from None

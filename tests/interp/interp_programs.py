@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pypto_egg.ir.dtype import INDEX, DType
+import numpy as np
+
+from pypto_egg.interp import run
+from pypto_egg.interp.poison import numpy_dtype
+from pypto_egg.ir.dtype import FP32, INDEX, DType
 from pypto_egg.ir.enums import Direction, FunctionType, LoopKind, Mem, TensorLayout
 from pypto_egg.ir.expr import Call, Expr, FunctionCall, Var, as_expr, tuple_of
 from pypto_egg.ir.program import Function, Param, Program
@@ -121,3 +125,14 @@ def inout(kind: Type) -> tuple[Type, Direction]:
 
 
 VEC, MAT, LEFT, RIGHT, ACC = Mem.Vec, Mem.Mat, Mem.Left, Mem.Right, Mem.Acc
+
+
+def floats(shape, seed=0, dtype=FP32):
+    """Random numbers in [-1, 1), the same for the same seed."""
+    source = np.random.default_rng(seed)
+    return source.uniform(-1, 1, shape).astype(np.float32).astype(numpy_dtype(dtype))
+
+
+def run_kernel(types, build, kind=FunctionType.InCore, **inputs):
+    """What one kernel returns and writes; `types` are those of its parameters."""
+    return run(kernel(params(**types), build, kind), inputs)

@@ -1,4 +1,4 @@
-"""Elementwise operators and reductions against numpy, in tensor and tile form."""
+"""Elementwise operators against numpy, in tensor and tile form."""
 
 from __future__ import annotations
 
@@ -6,59 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from interp_ops import SHAPE, rounded, run_tensor, run_tile, values
 from interp_programs import VEC, kernel, op, out, params, tensor
 
 from pypto_egg.errors import InterpretError
 from pypto_egg.interp import run
-from pypto_egg.interp.poison import is_poison, numpy_dtype
-from pypto_egg.ir.dtype import BF16, FP16, FP32, INDEX, INT8, INT16, INT32, UINT8, UINT16, UINT32
-from pypto_egg.ir.expr import ConstFloat, ConstInt, Var
-from pypto_egg.ir.program import Param
-from pypto_egg.ir.types import ScalarType
-
-SHAPE = (16, 32)
-
-
-def values(dtype, shape=SHAPE, seed=0, low=-2.0, high=2.0):
-    source = np.random.default_rng(seed)
-    if dtype.is_float:
-        return source.uniform(low, high, shape).astype(np.float32).astype(numpy_dtype(dtype))
-    smallest = max(int(low), 0) if not dtype.is_signed else -100
-    return source.integers(smallest, 100, shape).astype(numpy_dtype(dtype))
-
-
-def run_tensor(name, arrays, dtypes, *scalars, **kwargs):
-    names = [f"x{i}" for i in range(len(arrays))]
-    types = {n: tensor(list(a.shape), d) for n, a, d in zip(names, arrays, dtypes, strict=True)}
-    program = kernel(
-        params(**types), lambda b, *xs: b.op(f"tensor.{name}", *xs, *scalars, **kwargs)
-    )
-    return run(program, dict(zip(names, arrays, strict=True))).returns[0]
-
-
-def run_tile(name, arrays, dtypes, *scalars, result=None, scratch=(), **kwargs):
-    """Load every array whole into Vec, apply tile.<name>, store the result."""
-    names = [f"x{i}" for i in range(len(arrays))]
-    types = {n: tensor(list(a.shape), d) for n, a, d in zip(names, arrays, dtypes, strict=True)}
-
-    def build(b, *xs):
-        target, sources = xs[-1], xs[:-1]
-        tiles = [
-            b.op("tile.load", x, [0] * x.type.rank, list(x.type.shape), target_memory=VEC)
-            for x in sources
-        ]
-        spare = [b.op("tile.create", s, dtype=d, target_memory=VEC) for s, d in scratch]
-        y = b.op(f"tile.{name}", *tiles, *scalars, *spare, **kwargs)
-        return b.op("tile.store", y, [0] * target.type.rank, target)
-
-    shape, dtype = result or (list(arrays[0].shape), dtypes[0])
-    program = kernel(params(**types, o=out(tensor(list(shape), dtype))), build)
-    return run(program, dict(zip(names, arrays, strict=True))).returns[0]
-
-
-def rounded(expected, dtype):
-    return np.asarray(expected, np.float32).astype(numpy_dtype(dtype))
-
+from pypto_egg.interp.poison import is_poison
+from pypto_egg.ir.dtype import BF16, FP16, FP32, INT8, INT16, INT32, UINT8, UINT16, UINT32
+from pypto_egg.ir.expr import ConstFloat, ConstInt
 
 UNARY = {
     "neg": np.negative,
@@ -234,97 +189,6 @@ def test_plain_expansion_ignores_the_targets_values(form):
     assert (form("expands", [x], [FP32], ConstFloat(3.0)) == 3).all()
 
 
-@pytest.mark.parametrize("name", ["sum", "max", "min", "prod"])
-def test_row_reductions(name):
-    x = values(FP32)
-    expected = getattr(np, name)(x, axis=1, keepdims=True)
-    assert np.allclose(run_tensor(f"row_{name}", [x], [FP32]), expected, rtol=1e-6)
-    got = run_tile(f"row_{name}", [x], [FP32], result=([16, 1], FP32), scratch=[([16, 128], FP32)])
-    assert np.allclose(got, expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["sum", "max", "min", "prod"])
-@pytest.mark.parametrize("form", [run_tensor, run_tile])
-def test_column_reductions(form, name):
-    x = values(FP32)
-    expected = getattr(np, name)(x, axis=0, keepdims=True)
-    extra = {"result": ([1, 32], FP32)} if form is run_tile else {}
-    assert np.allclose(form(f"col_{name}", [x], [FP32], **extra), expected, rtol=1e-6)
-
-
-def test_column_reduction_of_rank_three_differs_between_tensor_and_tile():
-    x = values(FP32, (2, 4, 8))
-    assert np.allclose(run_tensor("col_max", [x], [FP32]), x.max(axis=1, keepdims=True))
-    tile = run_tile("col_max", [x], [FP32], result=([1, 4, 8], FP32))
-    assert np.allclose(tile, x.max(axis=0, keepdims=True))
-
-
-def test_integer_sums_wrap():
-    x = np.full((2, 4), 100, np.int8)
-    assert run_tensor("row_sum", [x], [INT8]).tolist() == [[-112], [-112]]
-
-
-@pytest.mark.parametrize("name", ["row_argmax", "row_argmin", "col_argmax", "col_argmin"])
-def test_arg_reductions(name):
-    x = values(FP32)
-    axis = 1 if name.startswith("row") else 0
-    expected = getattr(np, name[4:])(x, axis=axis, keepdims=True)
-    assert np.array_equal(run_tensor(name, [x], [FP32]), expected)
-    shape = [16, 1] if axis else [1, 32]
-    got = run_tile(name, [x], [FP32], result=(shape, INT32), scratch=[(list(SHAPE), FP32)])
-    assert np.array_equal(got, expected)
-
-
-@pytest.mark.parametrize(
-    ("number", "function"),
-    list(enumerate([np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal])),
-)
-def test_comparisons_and_selection(number, function):
-    x, y = values(INT32), values(INT32, seed=1)
-    y[:, ::3] = x[:, ::3]
-    expected = function(x, y)
-    ones = run_tensor("cmp", [x, y], [INT32, INT32], cmp_type=number)
-    assert np.array_equal(ones, expected.astype(np.int32))
-
-    def build(b, x0, x1, o):
-        tiles = [b.op("tile.load", v, [0, 0], [16, 32], target_memory=VEC) for v in (x0, x1)]
-        mask = b.op("tile.cmp", *tiles, cmp_type=number)
-        tmp = b.op("tile.create", [1, 32], dtype=UINT8, target_memory=VEC)
-        return b.op("tile.store", b.op("tile.sel", mask, *tiles, tmp), [0, 0], o)
-
-    kind = tensor([16, 32], INT32)
-    got = run(kernel(params(a=kind, b=kind, o=out(kind)), build), {"a": x, "b": y}).returns[0]
-    assert np.array_equal(got, np.where(expected, x, y))
-
-
-def test_mask_bits_are_packed_little_endian():
-    x = np.zeros((1, 32), np.float32)
-    x[0, [0, 3, 9]] = 1
-
-    def build(b, x0, o):
-        tile = b.op("tile.load", x0, [0, 0], [1, 32], target_memory=VEC)
-        mask = b.op("tile.cmps", tile, ConstFloat(0.5), cmp_type=4)
-        return b.op("tile.store", mask, [0, 0], o)
-
-    program = kernel(params(x=tensor([1, 32], FP32), o=out(tensor([1, 32], UINT8))), build)
-    assert run(program, {"x": x}).returns[0][0, :4].tolist() == [0b1001, 0b10, 0, 0]
-
-
-def test_select_with_a_scalar():
-    x = values(FP32)
-
-    def build(b, x0, o):
-        tile = b.op("tile.load", x0, [0, 0], [16, 32], target_memory=VEC)
-        mask = b.op("tile.cmps", tile, ConstFloat(0.0), cmp_type=2)
-        tmp = b.op("tile.create", [1, 32], dtype=UINT8, target_memory=VEC)
-        chosen = b.op("tile.sels", mask, tile, tmp, ConstFloat(9.0))
-        return b.op("tile.store", chosen, [0, 0], o)
-
-    kind = tensor([16, 32], FP32)
-    got = run(kernel(params(x=kind, o=out(kind)), build), {"x": x}).returns[0]
-    assert np.array_equal(got, np.where(x < 0, x, np.float32(9)))
-
-
 def test_relu_family_and_three_operand_adds():
     x, y, z = values(FP32), values(FP32, seed=1), values(FP32, seed=2)
     assert np.array_equal(run_tile("relu", [x], [FP32]), np.maximum(x, 0))
@@ -387,13 +251,6 @@ def test_unsigned_types_compute_in_themselves():
     assert run_tensor("add", [a, a], [UINT32, UINT32]).tolist() == [[0]]
 
 
-def test_tensor_comparison_with_a_scalar_promotes():
-    x = values(INT32)
-    got = run_tensor("cmp", [x], [INT32], ConstFloat(10.5), cmp_type=4)
-    assert got.dtype == np.float32
-    assert np.array_equal(got, (x > 10.5).astype(np.float32))
-
-
 def test_three_operand_adds_with_a_scalar():
     x, y = values(FP32), values(FP32, seed=1)
 
@@ -418,38 +275,3 @@ def test_integer_fmod_and_float_rem():
     x, y = values(FP32), values(FP32, seed=1)
     got = run_tile("rem", [x, y], [FP32, FP32], scratch=[(list(SHAPE), FP32)])
     assert np.array_equal(got, np.mod(x, y))
-
-
-def test_reductions_that_drop_the_axis():
-    x = values(FP32)
-    dropped = run_tensor("row_sum", [x], [FP32], axis=-1, keep_dim=False)
-    assert np.allclose(dropped, x.sum(axis=1), atol=1e-5)
-    line = values(FP32, (32,))
-    assert run_tensor("row_max", [line], [FP32], keep_dim=False) == line.max()
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"), [("sum", 0), ("prod", 1), ("max", -3.4028234663852886e38)]
-)
-def test_reduction_over_no_valid_element_gives_its_neutral_element(name, expected):
-    n = Var("n", ScalarType(INDEX))
-    types = params(x=tensor([4, 8], FP32))
-    types["n"] = Param(n)
-
-    def build(b, x, n):
-        part = b.op("tensor.slice", x, [4, 8], [0, 0], [4, n])
-        return b.op(f"tensor.row_{name}", part)
-
-    got = run(kernel(types, build), {"x": values(FP32, (4, 8)), "n": 0}).returns[0]
-    assert (got == np.float32(expected)).all()
-
-
-def test_argument_of_no_valid_element_is_an_error():
-    types = params(x=tensor([4, 8], FP32))
-    types["n"] = Param(Var("n", ScalarType(INDEX)))
-
-    def build(b, x, n):
-        return b.op("tensor.row_argmax", b.op("tensor.slice", x, [4, 8], [0, 0], [4, n]))
-
-    with pytest.raises(InterpretError, match="no valid element on axis 1"):
-        run(kernel(types, build), {"x": values(FP32, (4, 8)), "n": 0})

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from interp_programs import VEC, inout, kernel, out, params, tensor
+from interp_programs import VEC, floats, inout, out, run_kernel, tensor
 
 from pypto_egg.errors import InterpretError
-from pypto_egg.interp import run
 from pypto_egg.interp.poison import is_poison
 from pypto_egg.ir.dtype import FP16, FP32, INT32, UINT8, UINT32
 from pypto_egg.ir.expr import ConstFloat, TupleItem
 
 
-def floats(shape, seed=0):
-    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
-
-
 def ints(shape, high, seed=0):
     return np.random.default_rng(seed).integers(0, high, shape).astype(np.int32)
-
-
-def run_kernel(types, build, **inputs):
-    return run(kernel(params(**types), build), inputs)
 
 
 def load(b, x):

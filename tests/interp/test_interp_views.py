@@ -6,24 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from interp_programs import MAT, VEC, inout, kernel, op, out, params, tensor
+from interp_programs import MAT, VEC, floats, inout, op, out, run_kernel, tensor
 
 from pypto_egg.errors import InterpretError
-from pypto_egg.interp import run
-from pypto_egg.interp.poison import is_poison, numpy_dtype
+from pypto_egg.interp.poison import is_poison
 from pypto_egg.ir.dtype import FP16, FP32, INDEX, INT8, INT32
 from pypto_egg.ir.enums import AtomicType, FunctionType, TensorLayout
 from pypto_egg.ir.expr import ConstFloat, TupleExpr
 from pypto_egg.ir.types import ScalarType
-
-
-def floats(shape, seed=0, dtype=FP32):
-    source = np.random.default_rng(seed)
-    return source.uniform(-1, 1, shape).astype(np.float32).astype(numpy_dtype(dtype))
-
-
-def run_kernel(types, build, kind=FunctionType.InCore, **inputs):
-    return run(kernel(params(**types), build, kind), inputs)
 
 
 def test_write_through_a_slice_shows_in_the_parameter():
