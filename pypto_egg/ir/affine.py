@@ -16,6 +16,13 @@ from pypto_egg.ir.types import ScalarType
 Dim = int | Expr
 Result = TypeVar("Result")
 
+ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "min": min,
+    "max": max,
+}
 DIVISION: dict[str, Callable[[int, int], int]] = {
     "//": lambda a, b: a // b,
     "%": lambda a, b: a % b,
@@ -59,6 +66,11 @@ def bottom_up(
             continue
         done[id(node)] = combine(node, [done[id(child)] for child in below])
     return done[id(expr)]
+
+
+def keeps_index(cast: Cast) -> bool:
+    """Whether a cast is between the two index types, and so changes no value."""
+    return cast.dtype in _SAME_INDEX and _dtype_of(cast.operand) in _SAME_INDEX
 
 
 def _affine_children(node: Expr) -> tuple[Expr, ...]:
@@ -128,7 +140,7 @@ class Atoms:
             case UnOp():
                 return self._atom((node.op, below[0].key))
             case Cast():
-                if node.dtype in _SAME_INDEX and _dtype_of(node.operand) in _SAME_INDEX:
+                if keeps_index(node):
                     return below[0]
                 return self._atom(("cast", node.dtype, below[0].key))
             case _:

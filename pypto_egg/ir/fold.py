@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pypto_egg.ir.affine import DIVISION, Dim, bottom_up, difference, scalar_children
+from pypto_egg.ir.affine import ARITHMETIC, DIVISION, Dim, bottom_up, difference, scalar_children
 from pypto_egg.ir.affine import const_value as const_value
 from pypto_egg.ir.dtype import BOOL, INDEX, DType
 from pypto_egg.ir.expr import (
@@ -25,13 +25,6 @@ from pypto_egg.ir.expr import (
 )
 from pypto_egg.ir.types import ScalarType
 
-_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "min": min,
-    "max": max,
-}
 _SHIFT: dict[str, Callable[[int, int], int]] = {
     "<<": lambda a, b: a << b,
     ">>": lambda a, b: a >> b,
@@ -103,8 +96,8 @@ def _fold_constants(op: str, lhs: Expr, rhs: Expr, dtype: DType) -> Expr | None:
         return None
     if op in _COMPARE:
         return ConstBool(_COMPARE[op](lhs.value, rhs.value))
-    if op in _ARITHMETIC:
-        return _int_constant(_ARITHMETIC[op](lhs.value, rhs.value), dtype)
+    if op in ARITHMETIC:
+        return _int_constant(ARITHMETIC[op](lhs.value, rhs.value), dtype)
     if op in DIVISION and rhs.value != 0:
         return _int_constant(DIVISION[op](lhs.value, rhs.value), dtype)
     if op == "/" and rhs.value != 0 and lhs.value % rhs.value == 0:

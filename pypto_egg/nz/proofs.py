@@ -28,7 +28,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pypto_egg.errors import InternalError
-from pypto_egg.ir.dtype import INDEX, INT64, DType
+from pypto_egg.ir.affine import ARITHMETIC, DIVISION, bottom_up, keeps_index
+from pypto_egg.ir.dtype import DType
 from pypto_egg.ir.expr import BinOp, Call, Cast, ConstInt, Expr, UnOp, Var
 from pypto_egg.ir.fold import Dim
 from pypto_egg.ir.program import Function
@@ -51,7 +52,6 @@ _LANES = tuple(
     for space in ("tile", "tensor")
     for query in ("get_block_idx", "get_block_num")
 )
-_SAME_INDEX = (INDEX, INT64)  # one type under two names: a cast between them changes nothing
 _MOST = 1 << 64  # what zero is known as a multiple of: any power of two that a dtype holds
 
 
@@ -142,19 +142,7 @@ class Proofs:
         return _constant(expr) if isinstance(expr, int) else self._fact(expr)
 
     def _fact(self, expr: Expr) -> Fact:
-        done: dict[int, Fact] = {}
-        stack: list[tuple[Expr, bool]] = [(expr, False)]
-        while stack:
-            node, ready = stack.pop()
-            if id(node) in done:
-                continue
-            below = _operands(node)
-            if below and not ready:
-                stack.append((node, True))
-                stack.extend((child, False) for child in below)
-                continue
-            done[id(node)] = self._node(node, [done[id(child)] for child in below])
-        return done[id(expr)]
+        return bottom_up(expr, _operands, self._node)
 
     def _node(self, node: Expr, below: list[Fact]) -> Fact:
         match node:
@@ -223,37 +211,19 @@ def _operands(node: Expr) -> tuple[Expr, ...]:
             return (node.lhs, node.rhs)
         case UnOp():
             return (node.operand,)
-        case Cast() if _same_index(node):
+        case Cast() if keeps_index(node):
             return (node.operand,)
         case _:
             return ()
-
-
-def _same_index(node: Cast) -> bool:
-    kind = node.operand.type
-    return node.dtype in _SAME_INDEX and isinstance(kind, ScalarType) and kind.dtype in _SAME_INDEX
-
-
-_EVALUATED: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "min": min,
-    "max": max,
-}
-_DIVISIONS: dict[str, Callable[[int, int], int]] = {
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-}
 
 
 def _folded(op: str, lhs: Fact, rhs: Fact, dtype: DType) -> Fact | None:
     """The fact of an operation on known values, wrapped to its dtype."""
     if lhs.value is None or rhs.value is None or not dtype.is_int:
         return None
-    rule = _EVALUATED.get(op)
+    rule = ARITHMETIC.get(op)
     if rule is None and rhs.value != 0:
-        rule = _DIVISIONS.get(op)
+        rule = DIVISION.get(op)
     return None if rule is None else _constant(_wrapped(rule(lhs.value, rhs.value), dtype))
 
 
@@ -290,7 +260,7 @@ def _multiple_parts(node: Expr) -> tuple[Expr, ...]:
             return (node.lhs, node.rhs)
         case UnOp() if node.op == "-":
             return (node.operand,)
-        case Cast() if _same_index(node):
+        case Cast() if keeps_index(node):
             return (node.operand,)
         case _:
             return ()
@@ -302,7 +272,7 @@ def _sign_parts(node: Expr) -> tuple[Expr, ...]:
             return (node.lhs, node.rhs)
         case BinOp() if node.op in ("//", "%") and isinstance(node.rhs, ConstInt):
             return (node.lhs,)
-        case Cast() if _same_index(node):
+        case Cast() if keeps_index(node):
             return (node.operand,)
         case _:
             return ()

@@ -71,15 +71,17 @@ def check_extents(site: Site, index: int, shape: Shape) -> Shape:
     return shape
 
 
-def _read(site: Site) -> Type:
-    demand_length(site, 1, site.tensor(0).rank, "one index a dimension")
+def element_read(site: Site) -> Type:
+    """The type of one element of a tensor or a tile, at one index for each axis."""
+    demand_length(site, 1, site.shaped(0).rank, "one index a dimension")
     return ScalarType(site.dtype(0))
 
 
-def _write(site: Site) -> Type:
-    demand_length(site, 1, site.tensor(0).rank, "one index a dimension")
+def element_write(site: Site) -> Type:
+    """The type of a tensor or a tile after one element is written: unchanged."""
+    demand_length(site, 1, site.shaped(0).rank, "one index a dimension")
     site.demand_same_dtype(0, 2)
-    return site.tensor(0)
+    return site.shaped(0)
 
 
 def _create(site: Site) -> Type:
@@ -237,11 +239,11 @@ def memref_handle(site: Site) -> Type:
 
 
 def _declare_access() -> None:
-    declare("tensor.read", (tensor("tensor"), dims("indices")), _read, "read")
+    declare("tensor.read", (tensor("tensor"), dims("indices")), element_read, "read")
     declare(
         "tensor.write",
         (tensor("tensor", effect=Effect.WRITE), dims("indices"), scalar("value")),
-        _write,
+        element_write,
         "write",
         reuses_input=0,
         channel=Channel.SCALAR,

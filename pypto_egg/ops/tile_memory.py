@@ -7,7 +7,7 @@ from dataclasses import replace
 from pypto_egg.ir.dtype import BF16, FP8E8M0, FP16, FP32, UINT8
 from pypto_egg.ir.enums import CompactMode, Mem, PadValue, TensorLayout, TileLayout
 from pypto_egg.ir.expr import as_dim
-from pypto_egg.ir.types import ScalarType, TensorType, TileType, Type, implicit_view, tile_type
+from pypto_egg.ir.types import TensorType, TileType, Type, implicit_view, tile_type
 from pypto_egg.ops.registry import Channel, Effect, Kwarg
 from pypto_egg.ops.rules import Shape, is_full, mark_partial, plain_tile, tensor_with_valid
 from pypto_egg.ops.site import Site, declare, dims, either, scalar, show_shape, tensor, tile
@@ -22,6 +22,8 @@ from pypto_egg.ops.tensor_memory import (
     check_expansion,
     check_extents,
     check_random,
+    element_read,
+    element_write,
     index_query,
     kwarg_dtype,
     memref_handle,
@@ -215,17 +217,6 @@ def _assemble(site: Site) -> Type:
 # --- elements and padding ----------------------------------------------------------------------
 
 
-def _read(site: Site) -> Type:
-    demand_length(site, 1, site.tile(0).rank, "one index a dimension")
-    return ScalarType(site.dtype(0))
-
-
-def _write(site: Site) -> Type:
-    demand_length(site, 1, site.tile(0).rank, "one index a dimension")
-    site.demand_same_dtype(0, 2)
-    return site.tile(0)
-
-
 def _padded(site: Site, shape: Shape) -> TileType:
     source, pad = site.tile(0), site.kwargs["pad_value"]
     assert isinstance(pad, PadValue)
@@ -373,11 +364,11 @@ def _declare_creation() -> None:
 
 
 def _declare_elements() -> None:
-    declare("tile.read", (tile("tile", Mem.Vec), dims("indices")), _read, "read")
+    declare("tile.read", (tile("tile", Mem.Vec), dims("indices")), element_read, "read")
     declare(
         "tile.write",
         (tile("tile", Mem.Vec, effect=Effect.READ_WRITE), dims("indices"), scalar("value")),
-        _write,
+        element_write,
         "write",
         output_space=Mem.Vec,
         reuses_input=0,
