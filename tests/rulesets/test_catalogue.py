@@ -6,6 +6,7 @@ from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from firing import cube, vector
@@ -15,7 +16,9 @@ from products import accumulation, product
 
 from pypto_egg import optimize
 from pypto_egg.errors import LoweringError, OptionError, PyptoEggError
+from pypto_egg.extract.cost.model import CostModel, CostVector, OpInstance
 from pypto_egg.rulesets.catalogue import ALL, ALTERNATIVES, LOWERING, OPT_IN, without
+from pypto_egg.target.target import Target
 
 ROOT = Path(__file__).parent.parent.parent
 PRINTED = sorted((ROOT / "tests" / "programs").glob("*/*.py.txt"))
@@ -174,3 +177,29 @@ def test_without_any_alternative_the_reference_is_left() -> None:
     bare = optimize(text, without_rules=[ruleset.name for ruleset in ALTERNATIVES], verify=True)
     executed(bare)
     assert bare.cost.total == bare.baseline.cost.total
+
+
+class RandomPrices(CostModel):
+    """Prices that mean nothing, so that any alternative may be the one that is chosen."""
+
+    name = "random_prices"
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def price(self, op: OpInstance, target: Target) -> CostVector:
+        types, keywords = map(str, op.operands), sorted(map(str, op.kwargs.items()))
+        said = "; ".join((str(self.seed), op.op, *types, *keywords))
+        return CostVector(vector=1.0 + crc32(said.encode()) % 1000)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_is_chosen_computes_the_same_whatever_the_prices(seed: int) -> None:
+    """A rule that fires need not be the one that is picked: here others are, and are executed."""
+    texts = {text for pair in cases().values() for text in pair}
+    chosen = set()
+    for text in sorted(texts):
+        model = RandomPrices(seed)
+        picked = optimize(text, cost_model=model, allow_reassociation=True, verify=True)
+        chosen.add(executed(picked).text != optimize(text, verify=False).text)
+    assert chosen == {False, True}
