@@ -45,8 +45,8 @@ def _wrapper(name: str, kernel: Kernel, kind: str) -> str:
 class _Caller:
     """The orchestration function under construction.
 
-    Memory that a function writes is a parameter of its own, so that no two parameters of a call
-    overlap; memory that it reads may also be an earlier result.
+    Memory that a function writes is a parameter of its own, or overlaps another argument of the
+    same call; memory that it reads may also be an earlier result.
     """
 
     def __init__(self, pick: Pick) -> None:
@@ -57,12 +57,48 @@ class _Caller:
         self._last: list[Value] = []
 
     def call(self, name: str, kernel: Kernel) -> None:
-        args = [self._argument(param, kernel) for param in kernel.params.values()]
+        shared = self._overlapping(kernel)
+        args = [
+            shared.get(param.name) or self._argument(param, kernel)
+            for param in kernel.params.values()
+        ]
         number = len(self._lines)
         made = [Value(f"y{number}_{n}", v.shape, v.dtype) for n, v in enumerate(kernel.results)]
         self._lines.append(f"{', '.join(v.name for v in made)} = self.{name}({', '.join(args)})")
         self._values.extend(made)
         self._last = made
+
+    def _overlapping(self, kernel: Kernel) -> dict[str, str]:
+        """Arguments for two parameters that share memory, one of them written, or none."""
+        stored = {*kernel.written, "dst"} & {*kernel.params}
+        pairs = [
+            (one, other)
+            for one in kernel.params.values()
+            for other in kernel.params.values()
+            if one.name in stored and one is not other and one.dtype == other.dtype
+            # What a loop starts from may not be written; see random_kernels.
+            and not {one.name, other.name} & kernel.carried and one.shape[1:] == other.shape[1:]
+        ]  # fmt: skip
+        if not pairs or self._pick((True, False)):
+            return {}
+        one, other = self._pick(pairs)
+        if one.shape == other.shape and self._pick((True, False)):
+            whole = self._memory(one)
+            return {one.name: whole, other.name: whole}
+        rows = max(one.shape[0], other.shape[0]) + 8
+        base = self._memory(Value("", (rows, one.shape[1]), one.dtype))
+        names = {}
+        for param, row in ((one, 0), (other, self._pick((8, 0)))):
+            names[param.name] = f"s{len(self._lines)}"
+            window = f"pl.slice({base}, {list(param.shape)}, [{row}, 0])"
+            self._lines.append(f"{names[param.name]} = {window}")
+        return names
+
+    def _memory(self, like: Value) -> str:
+        """A new parameter that may be written."""
+        name = f"a{len(self._params)}"
+        self._params[name] = f"pl.InOut[{like.type}]"
+        return name
 
     def _argument(self, param: Value, kernel: Kernel) -> str:
         if not param.shape:
@@ -72,10 +108,11 @@ class _Caller:
         like = [v for v in self._values if (v.shape, v.dtype) == (param.shape, param.dtype)]
         if not stored and like and (chosen := self._pick([*reversed(like), None])) is not None:
             return str(chosen.name)
+        if stored:
+            return self._memory(param)
         name = f"a{len(self._params)}"
-        self._params[name] = f"pl.InOut[{param.type}]" if stored else param.type
-        if not stored:
-            self._values.append(Value(name, param.shape, param.dtype))
+        self._params[name] = param.type
+        self._values.append(Value(name, param.shape, param.dtype))
         return name
 
     def text(self) -> str:

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pypto_egg.account import Account
-from pypto_egg.analysis.blocking import Room, blocked_functions
+from pypto_egg.analysis.blocking import Room, blocked_functions, why_not_blocked
 from pypto_egg.analysis.cache_policy import ATTRIBUTE as CACHE_POLICY
 from pypto_egg.analysis.dead import is_pure_tensor_op, without_dead_values
 from pypto_egg.analysis.local_writes import with_local_write_versions
+from pypto_egg.analysis.overlaps import Pairs
 from pypto_egg.diagnose import check_feasible
 from pypto_egg.egraph.direct import direct_outputs
 from pypto_egg.egraph.load import Loaded, load_function
@@ -87,22 +88,27 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
 
 
 def lower_function(
-    function: Function, source: Program, chosen: Options
+    function: Function, source: Program, chosen: Options, overlapping: Pairs = frozenset()
 ) -> tuple[Emitted, FunctionReport]:
     """The lowered function and the report on it.
+
+    Args:
+        overlapping: parameters that callers may give the same memory.
 
     Raises:
         PyptoEggError: no legal lowering, or no choice that fits on chip; see `optimize`.
     """
     function = with_local_write_versions(without_dead_values(function, is_pure_tensor_op))
     try:
-        made = _lowered(function, source, chosen)
+        made = _lowered(function, source, chosen, overlapping)
     except CapacityError as error:
-        blocked = _blocked(function, source, chosen)
+        blocked = _blocked(function, source, chosen, overlapping)
         if blocked is None:
-            raise error
+            reasons = why_not_blocked(function, source, overlapping, _room(chosen.target))
+            error.message = "; ".join((error.message, *reasons))
+            raise
         return blocked
-    on_chip = _assembled_on_chip(function, source, chosen)
+    on_chip = _assembled_on_chip(function, source, chosen, overlapping)
     return made if on_chip is None else _cheapest([made, on_chip], chosen)
 
 
@@ -114,7 +120,9 @@ def _cheapest(made: list[_Made], chosen: Options) -> _Made:
     return min(made, key=lambda one: chosen.model.fold([one[1].cost]))
 
 
-def _assembled_on_chip(function: Function, source: Program, chosen: Options) -> _Made | None:
+def _assembled_on_chip(
+    function: Function, source: Program, chosen: Options, overlapping: Pairs
+) -> _Made | None:
     """The lowering that assembles returned tensors on chip and stores each once, if it fits.
 
     The reference stores the parts in the loop (C-042), so this is an alternative.
@@ -122,22 +130,23 @@ def _assembled_on_chip(function: Function, source: Program, chosen: Options) -> 
     if not chosen.alternatives or not direct_outputs(function):
         return None
     try:
-        return _lowered(function, source, chosen, direct=False)
+        return _lowered(function, source, chosen, overlapping, direct=False)
     except LoweringError:
         return None
 
 
-def _blocked(function: Function, source: Program, chosen: Options) -> _Made | None:
+def _blocked(
+    function: Function, source: Program, chosen: Options, overlapping: Pairs
+) -> _Made | None:
     """The cheapest version whose too large products are made in blocks, if one can be lowered.
 
     The reference takes the first, which loads the fewest bytes.
     """
     found: list[_Made] = []
-    target = chosen.target
-    room = Room(target.capacity_bytes(Mem.Mat), target.capacity_bytes(Mem.Acc))
-    for version in blocked_functions(function, room, BLOCKINGS):
+    room = _room(chosen.target)
+    for version in blocked_functions(function, source, overlapping, room, BLOCKINGS):
         try:
-            found.append(_lowered(version, source, chosen))
+            found.append(_lowered(version, source, chosen, overlapping))
         except LoweringError:
             continue
         if not chosen.alternatives:
@@ -145,11 +154,24 @@ def _blocked(function: Function, source: Program, chosen: Options) -> _Made | No
     return _cheapest(found, chosen) if found else None
 
 
-def _lowered(function: Function, source: Program, chosen: Options, *, direct: bool = True) -> _Made:
+def _room(target: Target) -> Room:
+    return Room(target.capacity_bytes(Mem.Mat), target.capacity_bytes(Mem.Acc))
+
+
+def _lowered(
+    function: Function,
+    source: Program,
+    chosen: Options,
+    overlapping: Pairs,
+    *,
+    direct: bool = True,
+) -> _Made:
     seconds: dict[str, float] = {}
     with _timed(seconds, "load"):
         more = chosen.alternatives
-        loaded = load_function(function, source, hoist=more, duplicate=more, direct=direct)
+        loaded = load_function(
+            function, source, overlapping, hoist=more, duplicate=more, direct=direct
+        )
     with session(chosen.target, chosen.groups) as egraph:
         with _timed(seconds, "register"):
             egraph.register(loaded.actions)

@@ -9,6 +9,7 @@ from pathlib import Path
 from pypto_egg import options
 from pypto_egg.analysis.directions import upgraded_directions
 from pypto_egg.analysis.effects import check_store_paths
+from pypto_egg.analysis.overlaps import overlapping_params
 from pypto_egg.analysis.result_types import with_result_types
 from pypto_egg.analysis.store_forms import with_bulk_stores
 from pypto_egg.analysis.window_versions import with_window_versions
@@ -161,6 +162,7 @@ def _lower_program(source: Program, chosen: Options) -> Lowering:
     functions: list[Function] = []
     reports: list[FunctionReport] = []
     gained: dict[str, tuple[Param, ...]] = {}
+    overlaps = overlapping_params(source)
     for function in source.functions:
         if function.type is not FunctionType.InCore:
             functions.append(function)
@@ -169,9 +171,10 @@ def _lower_program(source: Program, chosen: Options) -> Lowering:
         if not has_tensor_work(function):
             functions.append(function)
             continue
-        function = with_bulk_stores(function)
-        check_store_paths(function, source)
-        emitted, report = lower_function(function, source, chosen)
+        overlapping = overlaps.get(function.name, frozenset())
+        function = with_bulk_stores(function, overlapping)
+        check_store_paths(function, source, overlapping)
+        emitted, report = lower_function(function, source, chosen, overlapping)
         functions.append(emitted.function)
         reports.append(report)
         gained[function.name] = emitted.outputs

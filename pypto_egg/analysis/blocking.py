@@ -8,21 +8,23 @@ lowering then decides boxes, hoisting and the like for the blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from itertools import islice, product
 
-from pypto_egg.analysis.effects import analyse_effects
+from pypto_egg.analysis.effects import Effects, analyse_effects
+from pypto_egg.analysis.overlaps import Pairs
 from pypto_egg.ir.dtype import FP32, INDEX, INT32, DType
 from pypto_egg.ir.enums import LoopKind, TensorLayout
 from pypto_egg.ir.expr import BinOp, Call, ConstInt, Expr, Var, dims_of, tuple_of
 from pypto_egg.ir.fold import dim_add, dim_floordiv, dim_mul, fold
 from pypto_egg.ir.names import VersionNames
-from pypto_egg.ir.program import Function
+from pypto_egg.ir.program import Function, Program
 from pypto_egg.ir.stmt import Assign, Block, For, Return, Stmt, Yield, with_fields
 from pypto_egg.ir.types import FRACTAL_ROWS, ScalarType, TensorType
 from pypto_egg.ir.visit import blocks_of, expressions_of, free_vars, substitute, walk
 from pypto_egg.ops.registry import lookup, make_call
+from pypto_egg.ops.snapshots import snapshots
 
 _ELEMENTWISE = ("unary", "cast", "binary_scalar")
 
@@ -53,23 +55,33 @@ class _Chain:
     sink: Stmt
 
 
-def blocked_functions(function: Function, room: Room, limit: int) -> Iterator[Function]:
+def blocked_functions(
+    function: Function, program: Program, overlapping: Pairs, room: Room, limit: int
+) -> Iterator[Function]:
     """Versions of a function whose too large products are blocked, the least traffic first.
 
     Args:
+        program: where called functions are looked up.
+        overlapping: parameters that callers may give the same memory.
         limit: how many versions at most.
     """
     for place in range(limit):
-        blocked = _blocked_at(function, room, place)
+        blocked = _blocked_at(function, program, overlapping, room, place)
         if blocked is None:
             return
         yield blocked
 
 
-def _blocked_at(function: Function, room: Room, place: int) -> Function | None:
+def _blocked_at(
+    function: Function, program: Program, overlapping: Pairs, room: Room, place: int
+) -> Function | None:
     """The function with each large product in its blocking number `place`; None past the last."""
     names, given = VersionNames(function), function
-    while (chain := _first_too_large(function, room)) is not None:
+    while True:
+        effects = analyse_effects(function, program, overlapping)
+        chain = _first_too_large(function, effects, room)
+        if chain is None:
+            break
         shape = _extents(chain.product)
         assert shape is not None
         blocks = next(islice(_candidates(chain, shape, room), place, None), None)
@@ -79,13 +91,12 @@ def _blocked_at(function: Function, room: Room, place: int) -> Function | None:
     return None if function is given else function
 
 
-def _first_too_large(function: Function, room: Room) -> _Chain | None:
-    effects = analyse_effects(function)
+def _first_too_large(function: Function, effects: Effects, room: Room) -> _Chain | None:
+    taken = snapshots(function)
     for chain in _chains(function):
         call = chain.product.value
         assert isinstance(call, Call)
-        # Blocks are loaded while others are stored: what they are loaded from must not change.
-        if not all(effects.is_read_only(operand) for operand in call.args[:2]):
+        if not all(_unchanged(operand, chain, effects, taken) for operand in call.args[:2]):
             continue
         shape = _extents(chain.product)
         # A single column is held as a vector, which no loop of cube products carries.
@@ -94,17 +105,83 @@ def _first_too_large(function: Function, room: Room) -> _Chain | None:
     return None
 
 
+def _unchanged(operand: Expr, chain: _Chain, effects: Effects, taken: Set[Expr]) -> bool:
+    """Whether blocks of an operand may be loaded where the blocks of the result are stored.
+
+    What they are loaded from must not change from the product to its sink, nor by the sink.
+    """
+    if effects.is_read_only(operand):
+        return True
+    if operand in taken or effects.opaque:
+        return False
+    before = effects.read_version(chain.product, operand)
+    return before == effects.read_version(chain.sink, operand) and not effects.writes(
+        chain.sink, operand
+    )
+
+
+def why_not_blocked(
+    function: Function, program: Program, overlapping: Pairs, room: Room
+) -> Iterator[str]:
+    """For each too large product that is not made in blocks: what keeps it from being so."""
+    effects = analyse_effects(function, program, overlapping)
+    taken = snapshots(function)
+    for block in _blocks(function):
+        for stmt in block:
+            if _op(stmt) != "tensor.matmul" or not isinstance(stmt, Assign):
+                continue
+            shape = _extents(stmt)
+            if shape is None or _fits(stmt, Blocks(*shape), room, looped=False):
+                continue
+            reason = _obstacle(stmt, shape, _chain(stmt, block, function), effects, taken, room)
+            if reason:
+                yield f"'{stmt.var.name}' is not made in blocks, because {reason}"
+
+
+def _obstacle(
+    stmt: Assign,
+    shape: tuple[int, int, int],
+    chain: _Chain | None,
+    effects: Effects,
+    taken: Set[Expr],
+    room: Room,
+) -> str:
+    assert isinstance(stmt.value, Call)
+    if shape[1] == 1:
+        return "a single column is held as a vector"
+    if chain is None:
+        return (
+            "only elementwise ops and casts of it, each with one user in the same block, may come "
+            "before the one statement that stores or returns it"
+        )
+    for operand in stmt.value.args[:2]:
+        if not _unchanged(operand, chain, effects, taken):
+            name = operand.name if isinstance(operand, Var) else "an operand"
+            return (
+                f"blocks of '{name}' would be loaded while its memory is written: store the result "
+                "to another tensor, and before other writes"
+            )
+    if next(_candidates(chain, shape, room), None) is None:
+        m, n, k = shape
+        return f"M = {m}, N = {n} and K = {k} have no equal parts of whole fractals that fit"
+    return ""
+
+
 # --- what is blocked ---------------------------------------------------------------------------
 
 
 def _chains(function: Function) -> list[_Chain]:
-    found: list[_Chain] = []
+    blocks = _blocks(function)
+    chains = (_chain(stmt, block, function) for block in blocks for stmt in block)
+    return [chain for chain in chains if chain is not None]
+
+
+def _blocks(function: Function) -> Iterator[Block]:
     stack: list[Block] = [function.body]
     while stack:
         block = stack.pop()
-        found.extend(chain for stmt in block if (chain := _chain(stmt, block, function)))
+        yield block
         stack.extend(inner for stmt in block for _, inner in blocks_of(stmt))
-    return found
 
 
 def _chain(stmt: Stmt, block: Block, function: Function) -> _Chain | None:

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from pypto_egg.analysis.overlaps import Pairs, near
 from pypto_egg.analysis.provenance import (
     Provenance,
     Root,
@@ -68,6 +69,7 @@ class Effects:
     """All reads and writes of one function.
 
     Args:
+        overlapping: parameters that may name the same memory (see `overlapping_params`).
         accesses: in program order; one access may name a buffer that a handle only may alias.
         opaque_calls: calls whose effects the registry cannot tell.
     """
@@ -75,6 +77,7 @@ class Effects:
     function: Function
     provenance: Provenance
     regions: RegionTree
+    overlapping: Pairs = frozenset()
     accesses: list[Access] = field(default_factory=list)
     opaque_calls: list[tuple[Stmt, Expr]] = field(default_factory=list)
     _to: dict[Root, list[Access]] = field(default_factory=dict)
@@ -93,7 +96,22 @@ class Effects:
 
     def is_written(self, root: Root) -> bool:
         """Whether the function may write a buffer by a call whose effects are known."""
-        return any(access.effect.writes for access in self.accesses_to(root))
+        return any(
+            access.effect.writes for near in self.near(root) for access in self.accesses_to(near)
+        )
+
+    def writes(self, stmt: Stmt, handle: Expr) -> bool:
+        """Whether a statement may write the memory of a handle."""
+        roots = [near for root in self.provenance.roots_of(handle) for near in self.near(root)]
+        return any(
+            access.stmt is stmt and access.effect.writes
+            for root in roots
+            for access in self.accesses_to(root)
+        )
+
+    def near(self, root: Root) -> tuple[Root, ...]:
+        """The buffer, and the parameters that may be the same memory under another name."""
+        return near(root, self.provenance, self.overlapping)
 
     def is_read_only(self, handle: Expr) -> bool:
         """Whether all reads through a tensor handle see the same data, wherever they are.
@@ -148,20 +166,25 @@ def effect_of(reads: bool, writes: bool) -> Effect:
     return Effect.READ if reads else Effect.NONE
 
 
-def analyse_effects(function: Function, program: Program | None = None) -> Effects:
+def analyse_effects(
+    function: Function, program: Program | None = None, overlapping: Pairs = frozenset()
+) -> Effects:
     """The effects of a function on the buffers that its handles stand for.
 
     Args:
         program: where called functions are looked up. A call of a function that is not there has
             opaque effects; of one without a body, the effects that its directions declare.
+        overlapping: parameters that callers may give the same memory.
     """
     known: dict[str, ParamEffects] = {}
     for callee in callees_first(function, program)[:-1]:
         known[callee.name] = _effects_for_callers(callee, program, known)
-    return _analyse(function, program, known)
+    return _analyse(function, program, known, overlapping)
 
 
-def check_store_paths(function: Function, program: Program | None = None) -> None:
+def check_store_paths(
+    function: Function, program: Program | None = None, overlapping: Pairs = frozenset()
+) -> None:
     """Nothing, if no tensor in global memory is stored both in bulk and by scalars.
 
     The paths may not meet on one tensor in one device function even where their offsets look
@@ -173,11 +196,12 @@ def check_store_paths(function: Function, program: Program | None = None) -> Non
     """
     if function.type not in DEVICE_FUNCTIONS:
         return
-    effects = analyse_effects(function, program)
+    effects = analyse_effects(function, program, overlapping)
     for root in effects.provenance.roots:
         if root.kind not in (RootKind.PARAM, RootKind.CALL):
             continue
-        writes = [access for access in effects.accesses_to(root) if access.effect.writes]
+        accesses = [access for near in effects.near(root) for access in effects.accesses_to(near)]
+        writes = [access for access in accesses if access.effect.writes]
         bulk = next((access for access in writes if access.channel is Channel.DMA), None)
         scalar = next((access for access in writes if access.channel is Channel.SCALAR), None)
         if bulk is not None and scalar is not None:
@@ -222,9 +246,12 @@ _DECLARED = {
 
 
 def _analyse(
-    function: Function, program: Program | None, known: dict[str, ParamEffects]
+    function: Function,
+    program: Program | None,
+    known: dict[str, ParamEffects],
+    overlapping: Pairs = frozenset(),
 ) -> Effects:
-    effects = Effects(function, provenance_of(function, program), regions_of(function))
+    effects = Effects(function, provenance_of(function, program), regions_of(function), overlapping)
     for stmt in effects.regions.statements:
         for expr in expressions_of(stmt):
             for part in subexpressions(expr):
@@ -284,13 +311,15 @@ def _operand_effects(call: Call, decl: OpDecl | None) -> list[Effect]:
 def _number_versions(effects: Effects) -> None:
     """Give every root that may change a list of (position, number): its versions, in order."""
     regions = effects.regions
-    mutable = effects.provenance.roots if effects.opaque else effects.written_roots
+    written = dict.fromkeys(near for root in effects.written_roots for near in effects.near(root))
+    mutable = effects.provenance.roots if effects.opaque else tuple(written)
     events: list[tuple[int, int, tuple[Root, ...]]] = []
     for stmt, _ in effects.opaque_calls:
         events.append((regions.position_of(stmt) + 1, 0, tuple(mutable)))
     for access in effects.accesses:
         if access.effect.writes:
-            events.append((regions.position_of(access.stmt) + 1, 0, (access.root,)))
+            changed = effects.near(access.root)
+            events.append((regions.position_of(access.stmt) + 1, 0, changed))
     for position in _borders(regions):
         events.append((position, 1, tuple(mutable)))
     events.sort(key=lambda event: event[:2])

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from pypto_egg.analysis.overlaps import Pairs, near
 from pypto_egg.analysis.provenance import Provenance, RootKind, provenance_of
 from pypto_egg.ir.enums import LoopKind
 from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var, as_expr, dims_of, tuple_of
@@ -35,9 +36,15 @@ from pypto_egg.ops.registry import make_call
 ROW_BYTES = 32
 
 
-def with_bulk_stores(function: Function) -> Function:
-    """The function with its constant fills and its staged updates on the bulk path."""
-    return _with_staging(_with_fills(function))
+def with_bulk_stores(function: Function, overlapping: Pairs = frozenset()) -> Function:
+    """The function with its constant fills and its staged updates on the bulk path.
+
+    Args:
+        overlapping: parameters that callers may give the same memory. Updates of those are not
+            staged, as they may be seen under the other name before the end.
+    """
+    shared = frozenset(function.params[i].var for pair in overlapping for i in pair)
+    return _with_staging(_with_fills(function, overlapping), shared)
 
 
 # --- constant fill loops -----------------------------------------------------------------------
@@ -53,7 +60,7 @@ class _Fill:
     extents: tuple[int, ...]
 
 
-def _with_fills(function: Function) -> Function:
+def _with_fills(function: Function, overlapping: Pairs) -> Function:
     loops = {id(stmt): found for stmt in walk(function.body) if (found := _fills(stmt))}
     if not loops:
         return function
@@ -62,13 +69,14 @@ def _with_fills(function: Function) -> Function:
               for _, body in blocks_of(loop) for stmt in body}  # fmt: skip
     others = [write_of(stmt) for stmt in walk(function.body) if id(stmt) not in inside]
     scalar = {root for call in others if call for root in memory.roots_of(call.args[0])}
+    scalar |= {other for root in scalar for other in near(root, memory, overlapping)}
     loops = {
         at: fills
         for at, fills in loops.items()
         if all(_in_memory(fill.target, memory) for fill in fills)
         # Beside a scalar store that stays, a bulk store would be the mixture that is refused.
         and not any(root in scalar for fill in fills for root in memory.roots_of(fill.target))
-        and all(_apart(one, other, memory) for one, other in combinations(fills, 2))
+        and all(_apart(one, other, memory, overlapping) for one, other in combinations(fills, 2))
     }
     if not loops:
         return function
@@ -81,12 +89,15 @@ def _in_memory(target: Var, memory: Provenance) -> bool:
     return all(r.kind in (RootKind.PARAM, RootKind.CALL) for r in memory.roots_of(target))
 
 
-def _apart(one: _Fill, other: _Fill, memory: Provenance) -> bool:
+def _apart(one: _Fill, other: _Fill, memory: Provenance, overlapping: Pairs) -> bool:
     """Whether it does not matter which of two writes of a loop comes last on an element."""
     if one.value == other.value:
         return True
     if one.target != other.target:
-        return not set(memory.roots_of(one.target)) & set(memory.roots_of(other.target))
+        filled = {
+            r for root in memory.roots_of(one.target) for r in near(root, memory, overlapping)
+        }
+        return filled.isdisjoint(memory.roots_of(other.target))
     pairs = zip(one.offsets, one.extents, other.offsets, other.extents, strict=True)
     return any(
         provably_le(dim_add(low, extent), start) or provably_le(dim_add(start, size), low)
@@ -171,21 +182,23 @@ class _Staged:
     handles: frozenset[Expr]
 
 
-def _with_staging(function: Function) -> Function:
+def _with_staging(function: Function, shared: frozenset[Var]) -> Function:
     for at, stmt in enumerate(function.body):
-        staged = _staged(function, at, stmt)
+        staged = _staged(function, at, stmt, shared)
         if staged is not None:
-            return _with_staging(_moved(function, staged))
+            return _with_staging(_moved(function, staged), shared)
     return function
 
 
-def _staged(function: Function, at: int, stmt: Stmt) -> _Staged | None:
+def _staged(function: Function, at: int, stmt: Stmt, shared: frozenset[Var]) -> _Staged | None:
     """The staging that starts with a statement, if one does (C-077 to C-083)."""
     store = stmt.value if isinstance(stmt, Assign | Eval) else None
     if not isinstance(store, Call) or store.op != "tensor.assemble" or store.kwarg("atomic"):
         return None
     target, local = store.args[:2]
     if not isinstance(local, Var) or not _covers(store) or not _is_parameter(function, target):
+        return None
+    if target in shared:
         return None
     made = next((s for s in function.body[:at] if isinstance(s, Assign) and s.var is local), None)
     if made is None or not isinstance(made.value, Call) or made.value.op != "tensor.full":

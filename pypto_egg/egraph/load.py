@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pypto_egg.analysis.cache_policy import cache_policies, policy_of
 from pypto_egg.analysis.effects import Effects, analyse_effects
+from pypto_egg.analysis.overlaps import Pairs
 from pypto_egg.analysis.provenance import RootKind
 from pypto_egg.analysis.regions import Region, RegionKind
 from pypto_egg.egraph.bindings import Bindings
@@ -388,6 +389,7 @@ class Loader:
 def load_function(
     function: Function,
     program: Program,
+    overlapping: Pairs = frozenset(),
     *,
     hoist: bool = True,
     duplicate: bool = True,
@@ -395,10 +397,13 @@ def load_function(
 ) -> Loaded:
     """The function's terms, facts and skeleton.
 
+    Args:
+        overlapping: parameters that callers may give the same memory.
+
     Raises:
         LoweringError: an op or a use of memory that no ruleset lowers; names it.
     """
-    effects = analyse_effects(function, program)
+    effects = analyse_effects(function, program, overlapping)
     return Loader(function, effects, hoist, duplicate, direct).load()
 
 
