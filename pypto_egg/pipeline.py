@@ -10,6 +10,7 @@ from pypto_egg import options
 from pypto_egg.analysis.directions import upgraded_directions
 from pypto_egg.analysis.effects import check_store_paths
 from pypto_egg.analysis.overlaps import overlapping_params
+from pypto_egg.analysis.pages import with_pages
 from pypto_egg.analysis.result_types import with_result_types
 from pypto_egg.analysis.store_forms import with_bulk_stores
 from pypto_egg.analysis.window_versions import with_window_versions
@@ -173,6 +174,7 @@ def _lower_program(source: Program, chosen: Options) -> Lowering:
             continue
         overlapping = overlaps.get(function.name, frozenset())
         function = with_bulk_stores(function, overlapping)
+        function = with_pages(function, source, overlapping)
         check_store_paths(function, source, overlapping)
         emitted, report = lower_function(function, source, chosen, overlapping)
         functions.append(emitted.function)

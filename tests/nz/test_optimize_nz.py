@@ -172,19 +172,6 @@ def test_a_weight_for_a_product_and_a_vector_op():
         optimize(given)
 
 
-@pytest.mark.req("N-104")
-def test_a_batched_product_with_a_packed_operand_names_the_way_out():
-    given = text(
-        f"x: {typed((2, 32, 64), 'FP16')}, w: {typed((2, 64, 64), 'FP16', NZ)}",
-        "y = pl.matmul(x, w, out_dtype=pl.FP32)",
-        "return y",
-        returns=typed((2, 32, 64), "FP32"),
-    )
-    with pytest.raises(NzError, match=r"NZ tensor 'w'.*\[2, 64, 64\]") as caught:
-        optimize(given)
-    assert "one panel" in caught.value.hint
-
-
 @pytest.mark.req("N-100")
 def test_planes_are_not_taken_apart():
     rows = text(
