@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 EGGLOG_USERS = {"egraph", "rulesets"}
 LIGHT = [m for m in ("pypto_egg", "pypto_egg.text", "pypto_egg.cli") if find_spec(m) is not None]
-HEAVY = ("egglog", "ortools", "matplotlib")
+HEAVY = ("egglog", "ortools", "matplotlib", "duckdb", "ray")
 
 
 def sources() -> list[Path]:
