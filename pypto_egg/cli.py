@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 import click
 
 from pypto_egg import __version__
-from pypto_egg.cli_streams import check_streams, read_program, write_lowering
+from pypto_egg.cli_streams import Destinations, read_program, write_lowering
 from pypto_egg.errors import PyptoEggError
 
 if TYPE_CHECKING:
@@ -117,6 +117,13 @@ def _of_lowering(callback: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option("-o", "--output", metavar="OUT", help="Write the tile program to a file."),
         click.option("--json", "json_file", metavar="OUT", help="Write the account as JSON."),
+        click.option("--html", "html_file", metavar="OUT", help="Write the account as a web page."),
+        click.option(
+            "--trace",
+            "trace_file",
+            metavar="OUT",
+            help="Write the simulated schedule for Perfetto or Chrome.",
+        ),
         click.option("--explain", is_flag=True, help="Print decisions, runners-up and reasons."),
         click.option("-q", "--quiet", is_flag=True, help="Print the program only."),
     )
@@ -173,6 +180,8 @@ def optimize(
     time_limit: float | None,
     output: str | None,
     json_file: str | None,
+    html_file: str | None,
+    trace_file: str | None,
     explain: bool,
     quiet: bool,
 ) -> None:
@@ -182,7 +191,7 @@ def optimize(
     """
     from pypto_egg.pipeline import optimize as run
 
-    check_streams(output, json_file)
+    to = Destinations(output, json_file, html_file, trace_file)
     lowering = run(
         read_program(file),
         target=target,
@@ -195,7 +204,7 @@ def optimize(
         verify=_VERIFY[verify],
         nz=nz,
     )
-    write_lowering(lowering, output, json_file, explain, quiet)
+    write_lowering(lowering, to, explain, quiet)
 
 
 @command.command(short_help="Print the reference lowering of FILE.")
@@ -208,15 +217,17 @@ def lower(
     verify: str,
     output: str | None,
     json_file: str | None,
+    html_file: str | None,
+    trace_file: str | None,
     explain: bool,
     quiet: bool,
 ) -> None:
     """Print the reference lowering of FILE: one fixed choice for each operator."""
     from pypto_egg.pipeline import lower as run
 
-    check_streams(output, json_file)
+    to = Destinations(output, json_file, html_file, trace_file)
     lowering = run(read_program(file), target=target, cost_model=cost_model, verify=_VERIFY[verify])
-    write_lowering(lowering, output, json_file, explain, quiet)
+    write_lowering(lowering, to, explain, quiet)
 
 
 @command.command(short_help="Run the verifiers on FILE.")

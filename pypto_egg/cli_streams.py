@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -35,27 +36,54 @@ def _standard_input() -> str:
         raise ParseError(f"standard input is not UTF-8 text: {error.reason}") from None
 
 
-def check_streams(output: str | None, json_file: str | None) -> None:
-    """Refuse two things on one standard output."""
-    if output == json_file == STANDARD:
-        raise click.UsageError("-o - and --json - would both write to stdout: name a file for one")
+@dataclass(frozen=True)
+class Destinations:
+    """Where the parts of a lowering go: paths, "-" for standard output, None for nowhere.
+
+    The program goes to standard output unless `output` is given or something else goes there.
+
+    Raises:
+        click.UsageError: two of them are standard output.
+    """
+
+    output: str | None = None
+    json: str | None = None
+    html: str | None = None
+    trace: str | None = None
+
+    def __post_init__(self) -> None:
+        given = {"-o": self.output, "--json": self.json, "--html": self.html}
+        given["--trace"] = self.trace
+        both = [option for option, path in given.items() if path == STANDARD]
+        if len(both) > 1:
+            raise click.UsageError(
+                f"{both[0]} - and {both[1]} - would both write to stdout: name a file for one"
+            )
+
+    @property
+    def data_on_stdout(self) -> bool:
+        """Whether something else than the program is what standard output is for."""
+        return STANDARD in (self.json, self.html, self.trace)
 
 
-def write_lowering(
-    lowering: Lowering, output: str | None, json_file: str | None, explain: bool, quiet: bool
-) -> None:
+def write_lowering(lowering: Lowering, to: Destinations, explain: bool, quiet: bool) -> None:
     """The program, and its account: on stdout where that is free, else on stderr."""
     from pypto_egg.report.explain import explain as explanation
     from pypto_egg.report.summary import write_summary
 
-    if json_file is not None:
-        _write(json_file, lowering.to_json() + "\n")
-    if output is not None:
-        _write(output, lowering.text)
-    elif json_file != STANDARD:
+    if to.json is not None:
+        _write(to.json, lowering.to_json() + "\n")
+    if to.html is not None:
+        _write(to.html, lowering.to_html())
+    if to.trace is not None:
+        _write(to.trace, lowering.to_trace() + "\n")
+    if to.output is not None:
+        _write(to.output, lowering.text)
+    elif not to.data_on_stdout:
         click.echo(lowering.text, nl=False)
         sys.stdout.flush()
-    account = sys.stdout if output not in (None, STANDARD) and json_file != STANDARD else sys.stderr
+    free = to.output not in (None, STANDARD) and not to.data_on_stdout
+    account = sys.stdout if free else sys.stderr
     if explain:
         account.write(explanation(lowering))
     elif not quiet:

@@ -158,6 +158,28 @@ class Lowering:
 
         return json.dumps(record(self), indent=2)
 
+    def to_html(self) -> str:
+        """One self-contained page: programs, decisions, pipe timeline, memory.
+
+        The same bytes for the same input. Of functions that cannot be simulated there is no
+        timeline; the page says why.
+        """
+        from pypto_egg.report.pages.lowering_page import lowering_page
+
+        return lowering_page(self)
+
+    def to_trace(self) -> str:
+        """The simulated schedule as JSON in the Trace Event Format, which Perfetto and Chrome
+        open: a process for each function, a thread for each pipe, 1 us for each cycle.
+
+        Raises:
+            LoweringError: a function has operations that cannot be simulated.
+            OptionError: a function runs too many instructions.
+        """
+        from pypto_egg.report.trace_events import trace_record
+
+        return json.dumps(trace_record(self))
+
     def save(self, path: str | Path) -> None:
         """Write the tile program's text to a file."""
         Path(path).write_text(self.text, encoding="utf-8")

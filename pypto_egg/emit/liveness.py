@@ -168,20 +168,29 @@ def tile_bytes(type_: TileType) -> int:
     return -(-elements * type_.dtype.bits // 8)
 
 
-def peaks(function: Function) -> dict[Mem, Peak]:
-    """The peak of each on-chip space that the function uses."""
+def buffers(function: Function) -> tuple[Buffer, ...]:
+    """The buffers of a function's tiles, in the order in which they are first used.
+
+    `first` and `last` are places in program order, both included: every statement is one, and so
+    is the end of every loop.
+    """
     walked = _Walk()
     walked.block(function.body, 1)
     walked.reuse()
-    distinct = {id(buffer): buffer for buffer in walked.buffers.values()}
+    return tuple({id(buffer): buffer for buffer in walked.buffers.values()}.values())
+
+
+def peaks(function: Function) -> dict[Mem, Peak]:
+    """The peak of each on-chip space that the function uses."""
+    every = buffers(function)
     found: dict[Mem, Peak] = {}
     for space in Mem:
-        buffers = [b for b in distinct.values() if b.space is space]
-        if not buffers:
+        held = [buffer for buffer in every if buffer.space is space]
+        if not held:
             continue
         best: tuple[int, tuple[Buffer, ...]] = (0, ())
-        for moment in sorted({buffer.first for buffer in buffers}):
-            live = tuple(b for b in buffers if b.first <= moment <= b.last)
+        for moment in sorted({buffer.first for buffer in held}):
+            live = tuple(b for b in held if b.first <= moment <= b.last)
             size = sum(buffer.size_bytes for buffer in live)
             if size > best[0]:
                 best = (size, live)
