@@ -13,7 +13,6 @@ are, because reductions leave nothing of them.
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from pypto_egg import optimize
+from pypto_egg.bench.egraph_families import FAMILIES
 from pypto_egg.bench.programs import layer_chain
 from pypto_egg.extract import Problem, extract, extractor_names
 from pypto_egg.extract.cp_sat import SMALL_GROUP, solve_with_cp_sat
@@ -46,90 +46,6 @@ class Part:
     graph: Graph
     landmarks: Landmarks
     known: dict[int, int]
-
-
-class _Builder:
-    def __init__(self) -> None:
-        self.owner: list[int] = []
-        self.children: list[list[int]] = []
-        self.cost: list[float] = []
-        self.classes = 0
-
-    def cls(self) -> int:
-        self.classes += 1
-        return self.classes - 1
-
-    def node(self, cls: int, children: list[int], cost: float) -> None:
-        self.owner.append(cls)
-        self.children.append(children)
-        self.cost.append(cost)
-
-    def problem(self, *roots: int) -> Problem:
-        return Problem(self.owner, self.children, np.array(self.cost), roots)
-
-
-def layers(count: int, seed: int, forms: int = 3) -> Problem:
-    """A chain of layers, each a tensor in several forms that convert into each other."""
-    rng, g = random.Random(seed), _Builder()
-    source = g.cls()
-    g.node(source, [], 1)
-    before = [source]
-    for _ in range(count):
-        weights = [g.cls() for _ in range(forms)]
-        for cls in weights:
-            g.node(cls, [], rng.randint(5, 40))
-        now = [g.cls() for _ in range(forms)]
-        for cls in now:
-            for _ in range(3):
-                g.node(cls, [rng.choice(before), rng.choice(weights)], rng.randint(10, 60))
-            for other in now:
-                if other != cls:
-                    g.node(cls, [other], rng.randint(2, 12))
-        before = now
-    root = g.cls()
-    for cls in before:
-        g.node(root, [cls], rng.randint(1, 9))
-    return g.problem(root)
-
-
-def random_graph(classes: int, window: int, cyclic: float, seed: int) -> Problem:
-    """Classes that use earlier ones in a window, and with probability `cyclic` any one."""
-    rng, g = random.Random(seed), _Builder()
-    for cls in range(classes):
-        g.cls()
-        if cls < 3:
-            g.node(cls, [], 20)
-        for _ in range(rng.randint(1, 5) if cls else 0):
-            children = [rng.randrange(max(0, cls - window), cls) for _ in range(rng.randint(1, 3))]
-            if rng.random() < cyclic:
-                children.append(rng.randrange(classes))
-            g.node(cls, children, rng.choice([0, 1, 1, 2, 3, 5, 8, 10]))
-    return g.problem(classes - 1, classes - 2)
-
-
-def cover(users: int, parts: int, seed: int) -> Problem:
-    """Each user needs one of four parts; parts are shared."""
-    rng, g = random.Random(seed), _Builder()
-    shared = [g.cls() for _ in range(parts)]
-    for cls in shared:
-        g.node(cls, [], rng.randint(1, 10))
-    tops = [g.cls() for _ in range(users)]
-    for cls in tops:
-        for part in rng.sample(shared, 4):
-            g.node(cls, [part], 0)
-    return g.problem(*tops)
-
-
-FAMILIES: dict[str, Callable[[int], Problem]] = {
-    "layers 10": lambda seed: layers(10, seed),
-    "layers 30": lambda seed: layers(30, seed),
-    "layers 200": lambda seed: layers(200, seed),
-    "acyclic 100": lambda seed: random_graph(100, 20, 0, seed),
-    "cyclic 60": lambda seed: random_graph(60, 15, 0.2, seed),
-    "cyclic 100": lambda seed: random_graph(100, 20, 0.2, seed),
-    "cover 40": lambda seed: cover(40, 30, seed),
-    "cover 100": lambda seed: cover(100, 60, seed),
-}
 
 
 KERNELS = Path(__file__).resolve().parent / "kernels"

@@ -26,7 +26,12 @@ SMALL_GROUP = 5
 
 
 def solve_with_cp_sat(
-    graph: Graph, landmarks: Landmarks, hint: Mapping[int, int], seconds: float | None
+    graph: Graph,
+    landmarks: Landmarks,
+    hint: Mapping[int, int],
+    seconds: float | None,
+    *,
+    effort: float | None = None,
 ) -> Answer:
     """The answer of CP-SAT for one part; the same one every time unless the time runs out.
 
@@ -36,6 +41,7 @@ def solve_with_cp_sat(
         landmarks: sets of which every selection holds a node; they make the bound strong.
         hint: class -> node of a known selection, may be incomplete.
         seconds: time limit; None: no limit.
+        effort: limit of the solver's deterministic time, about seconds; None: no limit.
 
     Raises:
         ExtractionError: the weights of a constraint do not fit 64-bit whole numbers.
@@ -46,7 +52,7 @@ def solve_with_cp_sat(
     most = sum(max(graph.cost[node] for node in nodes) for nodes in graph.nodes.values())
     drop = max(0, most.bit_length() - COST_BITS)
     model.minimize(sum((graph.cost[node] >> drop) * var for node, var in pick.items()))
-    choice, least = solve_model(model, pick, graph, hint, seconds)
+    choice, least = solve_model(model, pick, graph, hint, seconds, effort)
     bound = None if least is None else least << drop
     if choice is None:
         return Answer({}, None, bound)
@@ -75,6 +81,7 @@ def solve_model(
     graph: Graph,
     hint: Mapping[int, int],
     seconds: float | None,
+    effort: float | None = None,
 ) -> tuple[dict[int, int] | None, int | None]:
     """(class -> node of the best selection, bound of the objective), for a model of `graph`.
 
@@ -92,6 +99,8 @@ def solve_model(
     solver.parameters.linearization_level = 2
     if seconds is not None:
         solver.parameters.max_time_in_seconds = max(seconds, 0.01)
+    if effort is not None:
+        solver.parameters.max_deterministic_time = effort
     status = solver.solve(model)
     if status == cp_model.INFEASIBLE:
         return None, None

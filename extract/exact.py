@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 from pypto_egg.extract.cp_sat import solve_with_cp_sat
-from pypto_egg.extract.dag import solve_piece_by_trees, solve_piece_greedily
+from pypto_egg.extract.dag import (
+    LARGE,
+    NEIGHBOURHOOD_STEPS,
+    SEARCH_VISITS,
+    solve_piece_by_trees,
+    solve_piece_greedily,
+)
+from pypto_egg.extract.deadline import Deadline, passed, seconds_left, share
 from pypto_egg.extract.decompose import Answer, split
 from pypto_egg.extract.graph import Graph
 from pypto_egg.extract.landmarks import PROOF_WORK, drop_by_landmarks, find_landmarks
+from pypto_egg.extract.neighbourhoods import improve_by_neighbourhoods
 from pypto_egg.extract.reduce import reduce_graph
 from pypto_egg.extract.sweep import GaveUp, solve_by_sweep
 
 WARM_START_VISITS = 20_000
 """Work of each local search before the exact one, which needs a selection to start from."""
 
+NEIGHBOURHOOD_EFFORT = 0.3
+"""The solver's deterministic time for a neighbourhood: some 0.3 s."""
+
 
 class ExactSolver:
     """Solves irreducible parts to optimality, until a deadline.
 
     Args:
-        deadline: `time.monotonic()` time after which the best so far is returned; None: no end.
+        deadline: after which the best so far is returned.
     """
 
-    def __init__(self, deadline: float | None) -> None:
+    def __init__(self, deadline: Deadline) -> None:
         self._deadline = deadline
 
     def __call__(self, graph: Graph) -> Answer:
         """The cheapest selection of `graph`; at the deadline the best one and a proven bound."""
-        if self._deadline is not None and time.monotonic() > self._deadline:
+        if passed(self._deadline):
             return solve_piece_by_trees(graph)
-        known = solve_piece_greedily(graph, WARM_START_VISITS)
-        if known.bound is None or known.cost == known.bound:
+        known = self._known(graph)
+        if known.bound is None or known.cost == known.bound or passed(self._deadline):
             return known
         fixed = reduce_graph(graph, upper=known.cost)
         if fixed is None:
@@ -48,15 +58,37 @@ class ExactSolver:
             answer.choice, answer.cost = known.choice, known.cost
         return answer
 
+    def _known(self, graph: Graph) -> Answer:
+        """A selection to start from; of a large graph a good one, as a proof may take too long."""
+        if len(graph.cost) < LARGE:
+            return solve_piece_greedily(graph, WARM_START_VISITS, self._deadline)
+        known = solve_piece_greedily(graph, SEARCH_VISITS, share(self._deadline, 0.4))
+        if known.cost is None or known.cost == known.bound:
+            return known
+        until = share(self._deadline, 0.6)
+        picked = improve_by_neighbourhoods(graph, known.choice, solve_small_part, until)
+        return Answer(picked, sum(graph.cost[node] for node in picked.values()), known.bound)
+
     def _search(self, graph: Graph, upper: int | None, hint: Mapping[int, int]) -> Answer:
-        landmarks = find_landmarks(graph, PROOF_WORK)
+        landmarks = find_landmarks(graph, PROOF_WORK, share(self._deadline, 0.3))
         if upper is not None:
             drop_by_landmarks(graph, landmarks, upper)
         try:
             return solve_by_sweep(graph, upper, landmarks, self._deadline)
         except GaveUp:
-            left = None if self._deadline is None else self._deadline - time.monotonic()
-        found = solve_with_cp_sat(graph, landmarks, hint, left)
+            found = solve_with_cp_sat(graph, landmarks, hint, seconds_left(self._deadline))
         if found.bound is not None:
             found.bound = max(found.bound, landmarks.bound)
         return found
+
+
+def solve_small_part(part: Graph, most: int) -> Answer:
+    """A selection of a part that costs at most `most`, if one is found with little effort."""
+    landmarks = find_landmarks(part)
+    if landmarks.bound > most:
+        return Answer({}, None, landmarks.bound)
+    drop_by_landmarks(part, landmarks, most)
+    try:
+        return solve_by_sweep(part, most, landmarks, None, NEIGHBOURHOOD_STEPS)
+    except GaveUp:
+        return solve_with_cp_sat(part, landmarks, {}, None, effort=NEIGHBOURHOOD_EFFORT)

@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pypto_egg.extract.deadline import Deadline, passed
 from pypto_egg.extract.graph import Graph
 
 BOUND_WORK = 400_000
@@ -36,7 +37,7 @@ class Landmarks:
     bound: int
 
 
-def find_landmarks(graph: Graph, work: int = BOUND_WORK) -> Landmarks:
+def find_landmarks(graph: Graph, work: int = BOUND_WORK, deadline: Deadline = None) -> Landmarks:
     """Landmarks of the roots, taken one after another while the rest of the costs has any.
 
     Args:
@@ -46,7 +47,7 @@ def find_landmarks(graph: Graph, work: int = BOUND_WORK) -> Landmarks:
     sets: list[tuple[int, ...]] = []
     shares: list[int] = []
     rest = dict(graph.cost)
-    while work > 0:
+    while work > 0 and not passed(deadline):
         work -= len(rest)
         cut = finder.cut(rest)
         if not cut:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pypto_egg.extract.deadline import Deadline, passed
 from pypto_egg.extract.graph import Graph, selected_nodes
 from pypto_egg.extract.structure import cycle_groups
 from pypto_egg.extract.tree import cheapest_trees
 
 
-def improve(graph: Graph, start: Mapping[int, int], visits: int) -> dict[int, int]:
+def improve(
+    graph: Graph, start: Mapping[int, int], visits: int, deadline: Deadline = None
+) -> dict[int, int]:
     """A selection (class -> node) at least as good as `start`.
 
     Selections are ordered by what they exceed the constraints by, then by cost. A move gives one
@@ -21,14 +24,17 @@ def improve(graph: Graph, start: Mapping[int, int], visits: int) -> dict[int, in
         visits: work allowed, in classes visited (about a microsecond each). A count, so that the
             answer does not depend on the speed of the machine.
     """
-    search = _LocalSearch(graph, start, visits)
+    search = _LocalSearch(graph, start, visits, deadline)
     search.run()
     return search.picked
 
 
 class _LocalSearch:
-    def __init__(self, graph: Graph, start: Mapping[int, int], visits: int) -> None:
+    def __init__(
+        self, graph: Graph, start: Mapping[int, int], visits: int, deadline: Deadline
+    ) -> None:
         self.graph = graph
+        self.deadline = deadline
         self.picked = dict(start)
         self.visits = visits
         self.needs = {
@@ -48,12 +54,15 @@ class _LocalSearch:
         """
         self._descend(None)
         improved = True
-        while improved and self.visits > 0:
+        while improved and self._may_go_on():
             improved = False
             for cls in sorted(self.picked):
                 for node in self.graph.nodes[cls]:
-                    if self.visits > 0 and self.picked.get(cls, node) != node:
+                    if self._may_go_on() and self.picked.get(cls, node) != node:
                         improved |= self._kick(cls, node)
+
+    def _may_go_on(self) -> bool:
+        return self.visits > 0 and not passed(self.deadline)
 
     def _kick(self, cls: int, node: int) -> bool:
         """Whether giving `cls` that node and then descending made the selection better."""
@@ -71,11 +80,11 @@ class _LocalSearch:
     def _descend(self, held: int | None) -> None:
         """Passes over the selected classes, without `held`, until a pass finds nothing."""
         improved = True
-        while improved and self.visits > 0:
+        while improved and self._may_go_on():
             improved = False
             self.rest = self._marginal_choice()
             for cls in list(self.picked):
-                if cls != held and cls in self.picked and self.visits > 0:
+                if cls != held and cls in self.picked and self._may_go_on():
                     improved |= self._improve_class(cls)
 
     def _improve_class(self, cls: int) -> bool:

@@ -12,15 +12,21 @@ import numpy as np
 
 from pypto_egg.errors import ExtractionError, OptionError
 from pypto_egg.extract.bottleneck import METHOD, extract_bottleneck
-from pypto_egg.extract.dag import solve_piece_by_trees, solve_piece_greedily
+from pypto_egg.extract.dag import (
+    polish,
+    solve_piece_by_cost_sets,
+    solve_piece_by_trees,
+    solve_piece_greedily,
+)
+from pypto_egg.extract.deadline import Deadline, passed, share
 from pypto_egg.extract.decompose import Answer, solve
 from pypto_egg.extract.exact import ExactSolver
 from pypto_egg.extract.graph import Graph, graph_of, real_number, selected_nodes
 from pypto_egg.extract.problem import Constraint, Problem
 from pypto_egg.extract.result import Selection, Status, is_optimal
 
-Extractor = Callable[[Graph, float | None], Answer]
-"""From a graph, which it may change, and a deadline (`time.monotonic()`, None: no end)."""
+Extractor = Callable[[Graph, Deadline], Answer]
+"""From a graph, which it may change, and a deadline."""
 
 Objective = Literal["serial", "bottleneck"]
 
@@ -28,26 +34,47 @@ FORBIDDEN = "forbidden"
 """The name under which the forbidden node sets appear in a conflict."""
 
 
-def extract_tree(graph: Graph, deadline: float | None) -> Answer:
+def extract_tree(graph: Graph, deadline: Deadline) -> Answer:
     """Claim: tree-optimal (see `cheapest_trees`); nothing for the DAG, nothing for constraints."""
     return solve_piece_by_trees(graph)
 
 
-def extract_dag(graph: Graph, deadline: float | None) -> Answer:
-    """Claim: never dearer than the tree extractor; optimal where its bound says so."""
-    return _best_with_tree(graph, lambda rest: solve(rest, solve_piece_greedily))
+def extract_dag(graph: Graph, deadline: Deadline) -> Answer:
+    """Claim: never dearer than the tree extractor or than greedy cost sets over the whole graph;
+    optimal where its bound says so."""
+
+    def piece(graph: Graph) -> Answer:
+        if passed(deadline):
+            return solve_piece_by_trees(graph)
+        known = solve_piece_greedily(graph, deadline=share(deadline, 0.5))
+        return polish(graph, known, deadline)
+
+    return _best_with_greedy(graph, deadline, lambda rest: solve(rest, piece))
 
 
-def extract_exact(graph: Graph, deadline: float | None) -> Answer:
+def extract_exact(graph: Graph, deadline: Deadline) -> Answer:
     """Claim: DAG-optimal under all constraints, unless the deadline passes."""
-    return _best_with_tree(graph, lambda rest: solve(rest, ExactSolver(deadline)))
+    return _best_with_greedy(graph, deadline, lambda rest: solve(rest, ExactSolver(deadline)))
 
 
-def _best_with_tree(graph: Graph, method: Callable[[Graph], Answer]) -> Answer:
-    tree = extract_tree(graph, None)
+def _best_with_greedy(
+    graph: Graph, deadline: Deadline, method: Callable[[Graph], Answer]
+) -> Answer:
+    """The best of a method and, where it could not prove its answer, of the quick ones.
+
+    With a deadline the quick ones go first, so that there is something to return.
+    """
+    known = [solve_piece_by_trees(graph)]
+    whole = graph.part(graph.nodes, graph.roots)
+    if deadline is not None:
+        known.append(solve_piece_by_cost_sets(graph, share(deadline, 0.2)))
     answer = method(graph)
-    if tree.cost is not None and (answer.cost is None or tree.cost < answer.cost):
-        answer.choice, answer.cost = tree.choice, tree.cost
+    if answer.cost is None or answer.cost != answer.bound:
+        if deadline is None:
+            known.append(solve_piece_by_cost_sets(whole, deadline))
+        for other in known:
+            if other.cost is not None and (answer.cost is None or other.cost < answer.cost):
+                answer.choice, answer.cost = other.choice, other.cost
     return answer
 
 

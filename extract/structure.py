@@ -166,8 +166,15 @@ def dominator_tree(
     return order, {cls: None if above[cls] == entry else above[cls] for cls in order}
 
 
-def users_first_order(graph: Graph) -> list[list[int]]:
-    """Cycle groups, users before what they use, chosen to keep few classes open at once."""
+ORDER_WORK = 500_000
+"""Comparisons before the search for a good order ends: about 0.5 s."""
+
+
+def users_first_order(graph: Graph) -> list[list[int]] | None:
+    """Cycle groups, users before what they use, chosen to keep few classes open at once.
+
+    None when so many groups could come next, again and again, that ORDER_WORK is used up.
+    """
     edges = class_edges(graph, requires=False)
     groups = components(edges)
     number = {cls: i for i, group in enumerate(groups) for cls in group}
@@ -179,7 +186,11 @@ def users_first_order(graph: Graph) -> list[list[int]]:
     opened: dict[int, int] = {}
     ready = [i for i in range(len(groups)) if waiting[i] == 0]
     order = []
+    work = ORDER_WORK
     while ready:
+        work -= len(ready)
+        if work < 0:
+            return None
         best = min(
             ready,
             key=lambda i: (

@@ -11,9 +11,9 @@ selected and not.
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
+from pypto_egg.extract.deadline import Deadline, passed
 from pypto_egg.extract.decompose import Answer
 from pypto_egg.extract.graph import Graph
 from pypto_egg.extract.landmarks import Landmarks
@@ -22,6 +22,9 @@ from pypto_egg.extract.tree import cheapest_trees
 
 SWEEP_STEPS = 30_000
 """Extensions of partial selections before the sweep gives up: about 0.2 s of work."""
+
+BEAM_STEPS = 2_000_000
+"""The same for a beam, which looks at the classes needed too: about a second."""
 
 SWEEP_GROUP = 12
 """The orders of a cycle group of more classes than this are too many for a sweep."""
@@ -77,26 +80,30 @@ class GaveUp(Exception):
 
 
 def solve_by_sweep(
-    graph: Graph, upper: int | None, landmarks: Landmarks, deadline: float | None
+    graph: Graph,
+    upper: int | None,
+    landmarks: Landmarks,
+    deadline: Deadline,
+    steps: int = SWEEP_STEPS,
 ) -> Answer:
     """The cheapest selection of `graph` that costs at most `upper`; impossible if there is none.
 
     Raises:
-        GaveUp: a cycle group is larger than SWEEP_GROUP, SWEEP_STEPS are used up, or the deadline
-            (`time.monotonic()`) has passed.
+        GaveUp: a cycle group is larger than SWEEP_GROUP, there is no good order of the groups, the
+            steps are used up, or the deadline has passed.
     """
-    return _Sweep(graph, upper, landmarks, None, deadline).run()
+    return _Sweep(graph, upper, landmarks, None, deadline, steps).run()
 
 
-def solve_by_beam(graph: Graph, width: int) -> Answer:
+def solve_by_beam(graph: Graph, width: int, deadline: Deadline = None) -> Answer:
     """A cheap selection: the sweep with only the `width` most promising states kept at each step.
 
     It is the cheapest, and its bound says so, when no state had to be left out.
 
     Raises:
-        GaveUp: a cycle group is larger than SWEEP_GROUP.
+        GaveUp: as `solve_by_sweep`, after BEAM_STEPS.
     """
-    return _Sweep(graph, None, None, width, None).run()
+    return _Sweep(graph, None, None, width, deadline, BEAM_STEPS).run()
 
 
 class _Sweep:
@@ -106,17 +113,18 @@ class _Sweep:
         upper: int | None,
         landmarks: Landmarks | None,
         width: int | None,
-        deadline: float | None,
+        deadline: Deadline,
+        steps: int,
     ) -> None:
         self.graph = graph
         self.upper = upper
         self.landmarks = landmarks or Landmarks((), (), graph.cost, 0)
         self.width = width
         self.deadline = deadline
-        self.steps = SWEEP_STEPS
+        self.steps = steps
         self.complete = True
         groups = users_first_order(graph)
-        if max(map(len, groups), default=0) > SWEEP_GROUP:
+        if groups is None or max(map(len, groups), default=0) > SWEEP_GROUP:
             raise GaveUp
         self.position = {cls: i for i, cls in enumerate(c for group in groups for c in group)}
         self.classes = list(self.position)
@@ -149,7 +157,7 @@ class _Sweep:
             states = buckets.pop(number, None)
             if states is None:
                 continue
-            if self.deadline is not None and time.monotonic() > self.deadline:
+            if passed(self.deadline):
                 raise GaveUp
             for state, labels in self._decide_group(number, states).items():
                 later = self._next_group(state.needed, number)
@@ -197,10 +205,7 @@ class _Sweep:
         """Extends a state by every node of one class."""
         needed, done, kept, picked = state
         for move in self.moves[bit.bit_length() - 1]:
-            if self.width is None:
-                self.steps -= len(labels)
-                if self.steps < 0:
-                    raise GaveUp
+            self._spend(len(labels))
             if move.children & (done | bit):
                 continue
             missing = move.early & ~(kept | bit)
@@ -245,6 +250,7 @@ class _Sweep:
         def promise(state: _State) -> int:
             total = min(label.cost for label in states[state])
             rest = state.needed
+            self._spend(rest.bit_count())
             while rest:
                 bit = rest & -rest
                 rest ^= bit
@@ -253,6 +259,11 @@ class _Sweep:
 
         best = sorted(states, key=lambda state: (promise(state), state))[: self.width]
         return {state: states[state] for state in best}
+
+    def _spend(self, steps: int) -> None:
+        self.steps -= steps
+        if self.steps < 0:
+            raise GaveUp
 
     def _guesses(self) -> list[int]:
         """For each position, the cost of its cheapest tree with each child shared by its users."""
@@ -287,6 +298,8 @@ class _Sweep:
             bit = rest & -rest
             rest ^= bit
             implied |= self.floors[bit.bit_length() - 1][0]
+        if self.width is not None:
+            self._spend(implied.bit_count())
         total = 0
         while implied:
             bit = implied & -implied
