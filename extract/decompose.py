@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pypto_egg.extract.deadline import Deadline, passed
 from pypto_egg.extract.graph import Graph, reachable_classes
 from pypto_egg.extract.reduce import reduce_graph
 from pypto_egg.extract.structure import class_edges, dominator_tree
@@ -52,34 +53,39 @@ class PieceSolver(Protocol):
         ...
 
 
-def solve(graph: Graph, solve_piece: PieceSolver, depth: int = 0) -> Answer:
-    """The answer for a graph, put together from those of its parts; changes `graph`."""
-    fixed = reduce_graph(graph)
+def solve(
+    graph: Graph, solve_piece: PieceSolver, deadline: Deadline = None, depth: int = 0
+) -> Answer:
+    """The answer for a graph, put together from those of its parts; changes `graph`.
+
+    After the deadline nothing more is reduced or split, and `solve_piece` gets what is left.
+    """
+    fixed = reduce_graph(graph, deadline=deadline)
     if fixed is None:
         return Answer({}, *IMPOSSIBLE)
     answer = Answer(fixed.choice, fixed.base, fixed.base)
     for part in split(graph):
-        answer.add(_solve_part(part, solve_piece, depth))
+        answer.add(_solve_part(part, solve_piece, deadline, depth))
         if answer.bound is None:
             break
     return answer
 
 
-def _solve_part(part: Graph, solve_piece: PieceSolver, depth: int) -> Answer:
-    cones = _cones(part) if depth < MAX_DEPTH else []
+def _solve_part(part: Graph, solve_piece: PieceSolver, deadline: Deadline, depth: int) -> Answer:
+    cones = _cones(part) if depth < MAX_DEPTH and not passed(deadline) else []
     if not cones:
         return solve_piece(part)
     inner: dict[int, int] = {}
     slack = 0
     for top in cones:
         below = reachable_classes(part.nodes, part.children, part.requires, [top])
-        found = solve(part.part(below, [top]), solve_piece, depth + 1)
+        found = solve(part.part(below, [top]), solve_piece, deadline, depth + 1)
         if found.cost is None or found.bound is None:
             return solve_piece(part)
         inner.update(found.choice)
         slack += found.cost - found.bound
         _make_leaf(part, top, found.choice[top], found.cost)
-    outer = solve(part, solve_piece, depth + 1)
+    outer = solve(part, solve_piece, deadline, depth + 1)
     outer.choice = {**inner, **outer.choice}
     if outer.bound is not None:
         outer.bound -= slack

@@ -44,7 +44,7 @@ class ExactSolver:
         known = self._known(graph)
         if known.bound is None or known.cost == known.bound or passed(self._deadline):
             return known
-        fixed = reduce_graph(graph, upper=known.cost)
+        fixed = reduce_graph(graph, upper=known.cost, deadline=self._deadline)
         if fixed is None:
             return Answer({}, None, None)
         answer = Answer(fixed.choice, fixed.base, fixed.base)

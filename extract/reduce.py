@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pypto_egg.extract.deadline import Deadline, passed
 from pypto_egg.extract.graph import Graph, drop_unusable, selected_nodes
 from pypto_egg.extract.structure import MustSets, cycle_groups
 from pypto_egg.extract.tree import Trees, cheapest_trees
@@ -36,11 +37,14 @@ class Fixed:
     base: int = 0
 
 
-def reduce_graph(graph: Graph, *, upper: int | None = None) -> Fixed | None:
+def reduce_graph(
+    graph: Graph, *, upper: int | None = None, deadline: Deadline = None
+) -> Fixed | None:
     """What was decided; `graph` is left with the rest. None: no selection meets the constraints.
 
     Args:
         upper: cost of a known selection of `graph`; cheaper and equally cheap ones are kept.
+        deadline: after which nothing more is reduced.
     """
     fixed = Fixed()
     for _ in range(ROUNDS):
@@ -50,6 +54,8 @@ def reduce_graph(graph: Graph, *, upper: int | None = None) -> Fixed | None:
         merge_single(graph, fixed)  # what follows takes time quadratic in the classes left
         if not _possible(graph):
             return None
+        if passed(deadline):
+            break
         trees = cheapest_trees(graph)
         known = _known_cost(graph, trees, None if upper is None else upper - fixed.base)
         must = MustSets(graph)

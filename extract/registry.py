@@ -49,12 +49,13 @@ def extract_dag(graph: Graph, deadline: Deadline) -> Answer:
         known = solve_piece_greedily(graph, deadline=share(deadline, 0.5))
         return polish(graph, known, deadline)
 
-    return _best_with_greedy(graph, deadline, lambda rest: solve(rest, piece))
+    return _best_with_greedy(graph, deadline, lambda rest: solve(rest, piece, deadline))
 
 
 def extract_exact(graph: Graph, deadline: Deadline) -> Answer:
     """Claim: DAG-optimal under all constraints, unless the deadline passes."""
-    return _best_with_greedy(graph, deadline, lambda rest: solve(rest, ExactSolver(deadline)))
+    piece = ExactSolver(deadline)
+    return _best_with_greedy(graph, deadline, lambda rest: solve(rest, piece, deadline))
 
 
 def _best_with_greedy(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 from pypto_egg.extract import Constraint, Problem
+
+sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside the tests
 
 COSTS = [0.0, 0.125, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0]
 

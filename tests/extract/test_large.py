@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from greedy_dag import greedy_dag_cost
 
-from pypto_egg.bench.egraph_families import LARGE, algebra, cover, layers, library, random_graph
+from pypto_egg.bench.egraph_families import algebra, cover, layers, library, random_graph
 from pypto_egg.extract import extract
-from tests.extract.greedy_dag import greedy_dag_cost
 
 MIDDLE = {
     "layers": lambda seed: layers(60, seed),
@@ -26,21 +26,12 @@ def test_the_heuristic_is_never_dearer_than_greedy_cost_sets(family: str) -> Non
     assert found.cost <= greedy_dag_cost(problem)
 
 
-@pytest.mark.parametrize("family", ["cyclic", "library"])
-def test_at_a_deadline_the_exact_extractor_is_better_than_greedy(family: str) -> None:
-    problem = MIDDLE[family](3)
-    found = extract(problem, deadline_seconds=2)
+def test_thousands_of_nodes_with_cycles_are_selected_far_better_than_greedily() -> None:
+    problem = random_graph(2000, 400, 0.3, 0)
+    assert problem.node_count > 5_500
+    found = extract(problem, "dag")
     found.check(problem)
-    assert found.cost < greedy_dag_cost(problem)
-    assert found.bound <= found.cost
-
-
-def test_twenty_thousand_nodes_with_cycles_are_selected_far_better_than_greedily() -> None:
-    problem = LARGE["cyclic 6500, wide"](0)
-    assert problem.node_count > 19_000
-    found = extract(problem, deadline_seconds=9)
-    found.check(problem)
-    assert found.cost < 0.9 * greedy_dag_cost(problem)
+    assert found.cost < 0.8 * greedy_dag_cost(problem)
 
 
 def test_the_heuristic_gives_the_same_selection_every_time() -> None:
