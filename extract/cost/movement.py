@@ -1,12 +1,16 @@
 """Prices of transfers: loads, stores, moves, extracts and row gathers, by the path they take.
 
-The law of a transfer with GM: (valid bytes + bursts * overhead) / rate. A burst is one descriptor
-of the DMA: a row of the window, so short rows cost more than long ones at equal bytes. The overhead
-of a burst is in bytes and comes with the target (`gm.burst_overhead_bytes`); the rate is the path's
-flat rate.
+The law of a transfer with GM: (valid bytes + bursts * overhead + lines * re-ordering) / rate. A
+burst is one descriptor of the DMA: a row of the window, so short rows cost more than long ones at
+equal bytes. A line is 32 bytes that a load of rows into Mat puts in their place in a fractal; what
+lies in GM in NZ order is copied in whole column blocks, and nothing is re-ordered (N-004). Both
+overheads are bytes and come with the target (`gm.burst_overhead_bytes`, `gm.reorder_line_bytes`);
+the rate is the path's flat rate.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from pypto_egg.errors import InternalError
 from pypto_egg.extract.cost.extents import Matrix, ceil_div, extents, matrix, round_up
@@ -17,6 +21,7 @@ from pypto_egg.ir.enums import Mem, PipeType, TensorLayout
 from pypto_egg.ir.types import TensorType, TileType, Type
 from pypto_egg.target import Target
 
+LINE_BITS = 256
 _FIELD = {
     PipeType.MTE1: "mte1",
     PipeType.MTE2: "mte2",
@@ -27,17 +32,9 @@ _FIELD = {
 
 
 def price_load(op: OpInstance, target: Target) -> CostVector:
-    """tile.load: MTE2 moves the valid bytes from GM into Mat or Vec (C-129, K-01).
-
-    In NZ order a window has no more bursts than it has rows: by rows it would be re-ordered on the
-    way, in pieces of 32 bytes (PyPTO issue #2533), and that is never cheaper (N-004).
-    """
+    """tile.load: MTE2 moves the valid bytes from GM into Mat or Vec (C-129, K-01, K-19)."""
     tensor, tile = tensor_of(op.operands[0], op.op), tile_of(op.result, op.op)
-    moved = matrix(tile, op.op)
-    bytes_, bursts = _gm_traffic(tensor, moved)
-    if tensor.layout is TensorLayout.NZ:
-        bursts = min(bursts, moved.batch * moved.rows)
-    return _transfer(Mem.DDR, space_of(tile), bytes_, bursts, target)
+    return _transfer(Mem.DDR, space_of(tile), _gm_traffic(tensor, matrix(tile, op.op)), target)
 
 
 def price_store(op: OpInstance, target: Target) -> CostVector:
@@ -47,7 +44,7 @@ def price_store(op: OpInstance, target: Target) -> CostVector:
         return CostVector(fixpipe=_drain(tile, op.op, target))
     tensor = tensor_of(op.operands[2], op.op)
     traffic = _gm_traffic(tensor, matrix(tile, op.op))
-    return _transfer(space_of(tile), Mem.DDR, *traffic, target)
+    return _transfer(space_of(tile), Mem.DDR, traffic, target)
 
 
 def price_move(op: OpInstance, target: Target) -> CostVector:
@@ -70,14 +67,14 @@ def transfer_tile(
         raise InternalError(f"{op}: {target.name} has no path from {origin.value} to {goal.value}")
     if path.via_gm:
         out = _leave(origin, tile, source_dtype, op, target)
-        return out + _transfer(Mem.DDR, goal, *_rows(moved), target)
+        return out + _transfer(Mem.DDR, goal, _rows(moved), target)
     if origin is Mem.Acc:
         return CostVector(fixpipe=_drain_matrix(moved, source_dtype, target))
     if goal in (Mem.Left, Mem.Right):
         return CostVector(mte1=_to_l0(moved, goal, tile.dtype, target))
     if origin is goal:
         return CostVector(vector=copy_cycles(tile, op, target))
-    return _transfer(origin, goal, _on_chip_bytes(moved, goal, target), 0, target)
+    return _transfer(origin, goal, _Traffic(_on_chip_bytes(moved, goal, target)), target)
 
 
 def price_assemble(op: OpInstance, target: Target) -> CostVector:
@@ -101,20 +98,19 @@ def price_gather_row(op: OpInstance, target: Target) -> CostVector:
         rows = outer[-1] if outer else 1
     elif op.kwargs.get("transpose"):
         rows, width = width, rows
-    bytes_ = rows * width * tile.dtype.bits / 8
-    return _transfer(Mem.DDR, space_of(tile), bytes_, rows, target)
+    return _transfer(Mem.DDR, space_of(tile), _runs(rows, width, tile.dtype.bits), target)
 
 
 def price_mgather(op: OpInstance, target: Target) -> CostVector:
     """tile.mgather: MTE2 brings each row of the result as a burst of its own."""
     tile = tile_of(op.result, op.op)
-    return _transfer(Mem.DDR, space_of(tile), *_rows(matrix(tile, op.op)), target)
+    return _transfer(Mem.DDR, space_of(tile), _rows(matrix(tile, op.op)), target)
 
 
 def price_mscatter(op: OpInstance, target: Target) -> CostVector:
     """tile.mscatter: MTE3 writes each row of the source as a burst of its own."""
     tile = tile_of(op.operands[0], op.op)
-    return _transfer(space_of(tile), Mem.DDR, *_rows(matrix(tile, op.op)), target)
+    return _transfer(space_of(tile), Mem.DDR, _rows(matrix(tile, op.op)), target)
 
 
 def price_cross_core(op: OpInstance, target: Target) -> CostVector:
@@ -125,7 +121,7 @@ def price_cross_core(op: OpInstance, target: Target) -> CostVector:
     path = target.path(origin, goal)
     if path is not None and path.via_gm:
         out = _leave(origin, source, source.dtype, op.op, target)
-        return out + _transfer(Mem.DDR, goal, *_rows(matrix(result, op.op)), target)
+        return out + _transfer(Mem.DDR, goal, _rows(matrix(result, op.op)), target)
     sent = TileType(source.shape, source.dtype, goal, source.view)
     return transfer_tile(origin, sent, source.dtype, op.op, target)
 
@@ -149,7 +145,7 @@ def price_pop(op: OpInstance, target: Target) -> CostVector:
     path = target.path(origin, space_of(tile))
     if path is None or not path.via_gm:
         return ZERO
-    return _transfer(Mem.DDR, space_of(tile), *_rows(matrix(tile, op.op)), target)
+    return _transfer(Mem.DDR, space_of(tile), _rows(matrix(tile, op.op)), target)
 
 
 def bias_cycles(bias: TileType, op: str, target: Target) -> float:
@@ -190,31 +186,48 @@ def space_of(tile: TileType) -> Mem:
     return Mem.Vec if tile.space is None else tile.space
 
 
-def _gm_traffic(tensor: TensorType, moved: Matrix) -> tuple[float, int]:
-    """(bytes, bursts) of a window of `tensor` with the extents of `moved`.
+@dataclass(frozen=True, slots=True)
+class _Traffic:
+    """What a transfer moves: bytes, contiguous runs in GM, 32-byte lines to be put in place."""
+
+    size_bytes: float
+    bursts: int = 0
+    lines: int = 0
+
+
+def _gm_traffic(tensor: TensorType, moved: Matrix) -> _Traffic:
+    """The traffic of a window of `tensor` with the extents of `moved`.
 
     ND has a burst for each row and DN for each column, also where rows happen to follow each other
-    without a gap. NZ has whole 32-byte lines, and a burst for each column block.
+    without a gap. NZ has whole 32-byte lines in their places, and a burst for each column block.
     """
     if tensor.layout is TensorLayout.NZ:
-        blocks = ceil_div(moved.cols, 256 // tensor.dtype.bits)
-        return moved.batch * blocks * moved.rows * 32.0, moved.batch * blocks
-    bursts = moved.cols if tensor.layout is TensorLayout.DN else moved.rows
-    return moved.elems * tensor.dtype.bits / 8, moved.batch * bursts
+        blocks = moved.batch * ceil_div(moved.cols, LINE_BITS // tensor.dtype.bits)
+        return _Traffic(blocks * moved.rows * LINE_BITS / 8, blocks)
+    run, count = moved.cols, moved.rows
+    if tensor.layout is TensorLayout.DN:
+        run, count = count, run
+    return _runs(moved.batch * count, run, tensor.dtype.bits)
 
 
-def _rows(moved: Matrix) -> tuple[float, int]:
-    """(bytes, bursts) of a matrix in a GM buffer of its own, row by row."""
-    return moved.valid_bytes, moved.batch * moved.rows
+def _rows(moved: Matrix) -> _Traffic:
+    """The traffic of a matrix in a GM buffer of its own, row by row."""
+    return _runs(moved.batch * moved.rows, moved.cols, moved.bits)
 
 
-def _transfer(origin: Mem, goal: Mem, bytes_: float, bursts: int, target: Target) -> CostVector:
+def _runs(count: int, elems: int, bits: int) -> _Traffic:
+    """So many runs of so many elements."""
+    return _Traffic(count * elems * bits / 8, count, count * ceil_div(elems * bits, LINE_BITS))
+
+
+def _transfer(origin: Mem, goal: Mem, traffic: _Traffic, target: Target) -> CostVector:
     path = target.path(origin, goal)
     if path is None or path.via_gm:
         raise InternalError(f"{target.name} has no direct path {origin.value} -> {goal.value}")
-    overhead = bursts * target.gm.burst_overhead_bytes
-    cycles = (bytes_ + overhead) / target.bytes_per_cycle(origin, goal)
-    return CostVector(**{_FIELD[path.pipes[0]]: cycles})
+    moved_bytes = traffic.size_bytes + traffic.bursts * target.gm.burst_overhead_bytes
+    if (origin, goal) == (Mem.DDR, Mem.Mat):
+        moved_bytes += traffic.lines * target.gm.reorder_line_bytes
+    return CostVector(**{_FIELD[path.pipes[0]]: moved_bytes / target.bytes_per_cycle(origin, goal)})
 
 
 def _leave(origin: Mem, tile: TileType, source_dtype: DType, op: str, target: Target) -> CostVector:
@@ -222,7 +235,7 @@ def _leave(origin: Mem, tile: TileType, source_dtype: DType, op: str, target: Ta
     moved = matrix(tile, op)
     if origin is Mem.Acc:
         return CostVector(fixpipe=_drain_matrix(moved, source_dtype, target))
-    return _transfer(origin, Mem.DDR, *_rows(moved), target)
+    return _transfer(origin, Mem.DDR, _rows(moved), target)
 
 
 def _drain(tile: TileType, op: str, target: Target) -> float:

@@ -29,6 +29,7 @@ class GlobalMemory:
     access_granularity_bytes: int
     l2_line_bytes: int
     burst_overhead_bytes: float
+    reorder_line_bytes: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,8 @@ _TARGETS = ("a2a3", "a5")
 # Numbers that mean something when they are 0: absent, free, or not stated.
 _MAY_BE_ZERO = (
     "_cycles", "head", "slope", "tail", "gib_per_s",
-    "usable_bytes", "physical_bytes", "burst_overhead_bytes", "l2_bytes",
+    "usable_bytes", "physical_bytes", "burst_overhead_bytes", "reorder_line_bytes",
+    "l2_bytes",
 )  # fmt: skip
 
 
