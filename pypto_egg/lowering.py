@@ -120,6 +120,12 @@ class Lowering:
         name = self.program.name or "a program"
         return f"<Lowering of {name} for {self.target}: {self.cycles:,.0f} cycles, {checked}>"
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        from pypto_egg.report.pages.cells import lowering_cell
+
+        return lowering_cell(self)
+
     @cached_property
     def text(self) -> str:
         """The tile program in PyPTO's Python syntax."""

@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-sys.path.insert(0, str(Path(__file__).parent))  # makes `browser_pages` importable
+HERE = Path(__file__).parent
+# Makes `browser_pages` importable, and the rows that pages of results are made from.
+sys.path[:0] = [str(HERE), str(HERE.parent / "bench")]
 
-from browser_pages import Open, Opened, Seen
+from browser_pages import Open, Opened, Seen  # noqa: E402
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _ARGS = (

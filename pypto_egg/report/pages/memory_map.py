@@ -27,6 +27,7 @@ class Held:
     bottom: float
     height: float
     colour: int
+    name: str
     text: str
 
 
@@ -86,6 +87,7 @@ def _space(space: Mem, own: list[Buffer], places: int, target: Target) -> Space:
             bottom / top,
             own[number].size_bytes / top,
             number % _COLOURS,
+            own[number].var.name,
             _words(own[number]),
         )
         for number, first, last, bottom in pieces

@@ -1,0 +1,1 @@
+"""Plots of the harness' results, for pages and for papers."""

@@ -1,0 +1,140 @@
+"""What every plot shares: inks for page and paper, colours, and marks that say what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, which readers with any colour vision tell apart; as in page.css.
+PIPE_COLOURS: Mapping[str, str] = {
+    "mte1": "#56b4e9",
+    "mte2": "#0072b2",
+    "mte3": "#f0e442",
+    "fixpipe": "#cc79a7",
+    "cube": "#d55e00",
+    "vector": "#e69f00",
+    "scalar": "#999999",
+}
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#f0e442")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_LONGEST = 90
+
+
+@dataclass(frozen=True)
+class Ink:
+    """Colours of lines and letters; those of a page are replaced by the reader's scheme."""
+
+    text: str
+    line: str
+    paper: str
+
+
+PAPER = Ink("#1c2024", "#c4cad1", "#ffffff")
+PAGE = Ink("#010203", "#040506", "#070809")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a mark looks."""
+
+    colour: str
+    marker: str = "o"
+    size: float = 6.0
+
+
+@dataclass
+class Drawing:
+    """A figure that is being drawn.
+
+    Args:
+        tips: id of a mark -> what it says when it is pointed at.
+    """
+
+    figure: Figure
+    ink: Ink
+    tips: dict[str, str] = field(default_factory=dict)
+
+    def tip(self, artist: Artist, text: str) -> None:
+        """Let a mark say something."""
+        name = f"mark{len(self.tips)}"
+        artist.set_gid(name)
+        self.tips[name] = text
+
+    def axes(self, x: str, y: str) -> Axes:
+        """Axes over the whole figure, labelled with what they measure and its unit."""
+        axes = self.figure.subplots()
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        return axes
+
+    def logarithmic(self, axes: Axes, *directions: Literal["x", "y"]) -> None:
+        """Logarithmic axes with plain numbers at 1, 2 and 5 of each power of ten."""
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+        for direction in directions:
+            axes.set(**{f"{direction}scale": "log"})
+            axis = axes.xaxis if direction == "x" else axes.yaxis
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_minor_locator(NullLocator())
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+
+    def point(self, axes: Axes, at: tuple[float, float], style: Style, text: str) -> None:
+        """A mark at a place, and what it says."""
+        (mark,) = axes.plot(
+            [at[0]],
+            [at[1]],
+            linestyle="",
+            color=style.colour,
+            marker=style.marker,
+            markersize=style.size,
+            markeredgecolor=self.ink.paper,
+            markeredgewidth=0.6,
+        )
+        self.tip(mark, text)
+
+    def key(self, axes: Axes, label: str, style: Style) -> None:
+        """An entry of the legend for marks."""
+        axes.plot([], [], linestyle="", color=style.colour, marker=style.marker, label=label)
+
+    def legend(self, axes: Axes, columns: int = 4) -> None:
+        """The legend above the axes, where it hides nothing."""
+        axes.legend(
+            loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, frameon=False, fontsize=8.5
+        )
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One plot of a run.
+
+    Args:
+        name: of its file, and of its place on a page.
+        caption: what it shows, and how to read it.
+        size: width and height in inches.
+        draw: draws it.
+    """
+
+    name: str
+    title: str
+    caption: str
+    size: tuple[float, float]
+    draw: Callable[[Drawing], None]
+
+
+def plain(text: str) -> str:
+    """A name as a label: one line of printable characters, shortened where it is very long."""
+    line = "".join(letter if letter.isprintable() else " " for letter in text)
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def series_style(number: int) -> Style:
+    """Colour and marker of the n-th series of a plot."""
+    return Style(SERIES[number % len(SERIES)], MARKERS[number % len(MARKERS)])
