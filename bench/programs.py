@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pypto_egg.bench.workloads import Workload
+
 
 def layer_chain(layers: int, *, size: int = 32) -> str:
     """The text of one InCore function with this many layers in a row.
@@ -27,3 +29,35 @@ def layer_chain(layers: int, *, size: int = 32) -> str:
         ]
     lines.append(f"        return x{layers}")
     return "\n".join(lines) + "\n"
+
+
+def product(workload: Workload, *, nz: bool = False) -> str:
+    """The text of one InCore function that computes one product of a workload's size.
+
+    Args:
+        nz: the right operand lies in GM in NZ order.
+    """
+    w = workload
+    a = (w.k, w.m) if w.a_trans else (w.m, w.k)
+    b = (w.n, w.k) if w.b_trans else (w.k, w.n)
+    order = ", pl.NZ" if nz else ""
+    flags = f", a_trans={w.a_trans}, b_trans={w.b_trans}" if w.a_trans or w.b_trans else ""
+    out = f"pl.Tensor[[{w.m}, {w.n}], pl.{w.dtype_out}]"
+    return "\n".join(
+        (
+            "import pypto.language as pl",
+            "",
+            "",
+            "@pl.program",
+            "class Product:",
+            "    @pl.function(type=pl.FunctionType.InCore)",
+            "    def product(",
+            "        self,",
+            f"        a: pl.Tensor[[{a[0]}, {a[1]}], pl.{w.dtype_a}],",
+            f"        b: pl.Tensor[[{b[0]}, {b[1]}], pl.{w.dtype_b}{order}],",
+            f"    ) -> {out}:",
+            f"        c = pl.matmul(a, b{flags}, out_dtype=pl.{w.dtype_out})",
+            "        return c",
+            "",
+        )
+    )

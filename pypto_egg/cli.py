@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 import click
 
 from pypto_egg import __version__
+from pypto_egg.cli_bench import bench
 from pypto_egg.cli_streams import Destinations, read_program, write_lowering
 from pypto_egg.errors import PyptoEggError
 
@@ -386,6 +387,9 @@ def fuzz(count: int, seed: int, size: int, jobs: int, target: tuple[str, ...], o
     summary = run(count, seed=seed, size=size, targets=targets, jobs=jobs, console=console)
     if report(summary, Path(out), sys.stdout):
         raise click.exceptions.Exit(1)
+
+
+command.add_command(bench)
 
 
 def _limits(nodes: int | None, iterations: int | None, seconds: float | None) -> Limits:

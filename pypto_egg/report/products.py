@@ -80,7 +80,7 @@ def least_legal(product: Product, account: Account, axis: int) -> int | None:
     extent = product.logical(account, axis)
     if operand is None or operand.rank > 2 or extent is None:
         return None
-    step = _granularity(operand, axis)
+    step = granularity(operand, axis)
     return -(-extent // step) * step
 
 
@@ -100,7 +100,7 @@ def why_not_whole(product: Product, account: Account, axis: int) -> tuple[int, s
         return None
     operand = tile_of(account.graph, operand_classes(_first(product, account))[axis])
     assert operand is not None
-    step = _granularity(operand, axis)
+    step = granularity(operand, axis)
     unit, ids = UNITS[axis], ("C-125, C-135" if axis == 0 else "C-125, C-158")
     return extent, f"{extent} {unit} are not whole fractals of {step} {unit} ({ids})"
 
@@ -117,7 +117,8 @@ def _first(product: Product, account: Account) -> TileNode:
     return account.priced.nodes[next(iter(product.nodes))]
 
 
-def _granularity(operand: TileType, axis: int) -> int:
+def granularity(operand: TileType, axis: int) -> int:
+    """Elements of which the extent along M or N is a multiple, by the tile of its operand."""
     transposed = operand.layout.slayout is TileLayout.col_major
     on_columns = transposed if axis == 0 else not transposed
     return max(256 // operand.dtype.bits, FRACTAL_ROWS) if on_columns else FRACTAL_ROWS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -99,6 +101,15 @@ class Target:
         for key, value in self.overrides:
             _replace(table, key, value, self.name)
         return dict(_leaves(table, ""))
+
+    def fingerprint(self) -> str:
+        """Twelve hex digits that stand for all facts of the target, the overridden ones too."""
+        table = _read(self.name)
+        for key, value in self.overrides:
+            _replace(table, key, value, self.name)
+        cycles = files("pypto_egg.target").joinpath(f"data/{_section(table, 'vector')['table']}")
+        facts = json.dumps(table, sort_keys=True).encode() + cycles.read_bytes()
+        return hashlib.sha256(facts).hexdigest()[:12]
 
     def capacity_bytes(self, space: Mem) -> int:
         """Bytes that tiles may occupy in an on-chip space of one core (0 if it is absent)."""
