@@ -21,7 +21,7 @@ _DB = click.option(
 )
 
 
-@click.group(short_help="Compare alignments, cost models and extractors; keep the results.")
+@click.group(short_help="Compare alignments and cost models.")
 def bench() -> None:
     """Compare alignments, cost models, extractors and programs of growing size.
 
