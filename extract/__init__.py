@@ -11,6 +11,7 @@ if __name__ != "pypto_egg.extract":
     )
 
 from pypto_egg.extract.problem import Constraint, Problem
+from pypto_egg.extract.ranking import InOrder, Ranking, k_best
 from pypto_egg.extract.registry import extract, extractor, extractor_names
 from pypto_egg.extract.result import Selection, Status
 from pypto_egg.extract.serialize import (
@@ -22,12 +23,15 @@ from pypto_egg.extract.serialize import (
 
 __all__ = [
     "Constraint",
+    "InOrder",
     "Problem",
+    "Ranking",
     "Selection",
     "Status",
     "extract",
     "extractor",
     "extractor_names",
+    "k_best",
     "problem_from_json",
     "problem_to_json",
     "read_problem",

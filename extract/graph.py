@@ -89,6 +89,24 @@ def graph_of(problem: Problem) -> Graph:
     Raises:
         ExtractionError: a root class has no finite term at all.
     """
+    graph = _working_form(problem)
+    for root in graph.roots:
+        if root not in graph.nodes:
+            raise ExtractionError(
+                f"root class {problem.class_name[root]!r} has no finite term: "
+                + _why_unusable(problem, root),
+                hint="add a rule that gives the class a node whose operands can all be extracted",
+            )
+    return graph
+
+
+def graph_or_none(problem: Problem) -> Graph | None:
+    """As `graph_of`; None where a root class has no finite term."""
+    graph = _working_form(problem)
+    return graph if all(root in graph.nodes for root in graph.roots) else None
+
+
+def _working_form(problem: Problem) -> Graph:
     cost, shift = whole_numbers(problem.node_cost.tolist())
     graph = Graph(
         nodes={cls: list(nodes) for cls, nodes in enumerate(problem.class_nodes)},
@@ -111,13 +129,6 @@ def graph_of(problem: Problem) -> Graph:
         graph.limits.append(values[-1])
         graph.limit_names.append(constraint.name)
     drop_unusable(graph)
-    for root in graph.roots:
-        if root not in graph.nodes:
-            raise ExtractionError(
-                f"root class {problem.class_name[root]!r} has no finite term: "
-                + _why_unusable(problem, root),
-                hint="add a rule that gives the class a node whose operands can all be extracted",
-            )
     return graph
 
 

@@ -38,12 +38,14 @@ class Fixed:
 
 
 def reduce_graph(
-    graph: Graph, *, upper: int | None = None, deadline: Deadline = None
+    graph: Graph, *, upper: int | None = None, loads: int = 0, deadline: Deadline = None
 ) -> Fixed | None:
     """What was decided; `graph` is left with the rest. None: no selection meets the constraints.
 
     Args:
         upper: cost of a known selection of `graph`; cheaper and equally cheap ones are kept.
+        loads: so many of the first weights are no limits but further costs. Then some selection is
+            kept that is at least as good in all of them and in the cost as any that is dropped.
         deadline: after which nothing more is reduced.
     """
     fixed = Fixed()
@@ -57,10 +59,12 @@ def reduce_graph(
         if passed(deadline):
             break
         trees = cheapest_trees(graph)
-        known = _known_cost(graph, trees, None if upper is None else upper - fixed.base)
+        known = None if upper is None else upper - fixed.base
+        if not loads:
+            known = _known_cost(graph, trees, known)
         must = MustSets(graph)
         drop_dominated(graph, must, trees)
-        drop_too_heavy(graph)
+        drop_too_heavy(graph, loads)
         drop_expensive(graph, must, known)
         if not _possible(graph):
             return None
@@ -157,13 +161,16 @@ def _free_trees(graph: Graph, trees: Trees) -> set[int]:
     return free
 
 
-def drop_too_heavy(graph: Graph) -> None:
-    """Drops nodes that alone exceed a limit, and constraints that no selection can exceed."""
+def drop_too_heavy(graph: Graph, loads: int = 0) -> None:
+    """Drops nodes that alone exceed a limit, and constraints that no selection can exceed.
+
+    The first `loads` of the weights have no limit and stay.
+    """
     rows = list(zip(graph.weights, graph.limits, graph.limit_names, strict=True))
-    heavy = {n for row, limit, _ in rows for n, w in row.items() if w > limit}
+    heavy = {n for row, limit, _ in rows[loads:] for n, w in row.items() if w > limit}
     graph.keep_nodes({c: [n for n in ns if n not in heavy] for c, ns in graph.nodes.items()})
     rows = list(zip(graph.weights, graph.limits, graph.limit_names, strict=True))
-    binding = [entry for entry in rows if _heaviest(graph, entry[0]) > entry[1]]
+    binding = rows[:loads] + [e for e in rows[loads:] if _heaviest(graph, e[0]) > e[1]]
     graph.weights = [row for row, _, _ in binding]
     graph.limits = [limit for _, limit, _ in binding]
     graph.limit_names = [name for _, _, name in binding]

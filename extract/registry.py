@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from pypto_egg.errors import ExtractionError, OptionError
-from pypto_egg.extract.bottleneck import METHOD, extract_bottleneck
+from pypto_egg.extract.bottleneck import METHOD, check_pipes, extract_bottleneck
 from pypto_egg.extract.dag import (
     polish,
     solve_piece_by_cost_sets,
@@ -124,52 +124,86 @@ def extract(
         objective: "serial" minimises the sum of `node_cost`, "bottleneck" the greatest sum over a
             pipe of `node_vector` (only with "exact").
         not_overlapped: for "bottleneck": pipes whose sums come on top of the greatest.
-        deadline_seconds: time after which "exact" returns the best so far; None: no end.
+        deadline_seconds: time after which the best so far is returned; None: no end.
         constraints: further constraints beside those of the problem.
 
     Raises:
         OptionError: the method or the objective is not known, or they do not go together.
         ExtractionError: a root class has no finite term at all, or a number cannot be used.
     """
-    start = time.monotonic()
-    run = extractor(method)
     extra = tuple(constraints)
     whole = problem.with_constraints(extra) if extra else problem
-    if deadline_seconds is not None and not deadline_seconds > 0:
-        raise ExtractionError(f"deadline_seconds is {deadline_seconds}; it must be above 0")
-    deadline = None if deadline_seconds is None else start + deadline_seconds
-    if objective == "bottleneck":
-        return _extract_bottleneck(whole, method, not_overlapped, deadline)
-    if objective != "serial" or not_overlapped:
-        raise OptionError(
-            f"objective {objective!r} with not_overlapped={list(not_overlapped)}",
-            hint="the objectives are 'serial' and 'bottleneck'; not_overlapped is for 'bottleneck'",
-        )
-    graph = graph_of(whole)
-    shift = graph.shift
-    answer = run(graph, deadline)
-    bound = math.inf if answer.bound is None else real_number(answer.bound, shift, down=True)
-    if answer.cost is None:
-        status: Status = _why_nothing(answer, method)
-        conflict = _conflict(whole, deadline) if status == "infeasible" else _limits(whole)
-        return Selection({}, math.inf, bound, status, method, time.monotonic() - start, conflict)
-    choice = selected_nodes(answer.choice, whole.node_children, whole.node_requires, whole.roots)
-    cost = math.fsum(float(whole.node_cost[node]) for node in choice.values())
-    status = "optimal" if is_optimal(cost, bound) else "feasible"
-    return Selection(choice, cost, bound, status, method, time.monotonic() - start)
+    goal = Goal(method, objective, tuple(not_overlapped)).checked(whole)
+    deadline = deadline_in(deadline_seconds)
+    found = goal.search(whole, graph_of(whole), deadline)
+    if found.found:
+        return found
+    conflict = _conflict(whole, deadline) if found.status == "infeasible" else _limits(whole)
+    return replace(found, conflict=conflict)
 
 
-def _extract_bottleneck(
-    problem: Problem, method: str, not_overlapped: Sequence[str], deadline: float | None
-) -> Selection:
-    if method != METHOD:
-        raise OptionError(
-            f"extractor {method!r} cannot minimise the bottleneck", hint=f"use {METHOD!r}"
-        )
-    found = extract_bottleneck(problem, not_overlapped, deadline=deadline)
-    if found.status == "infeasible":
-        return replace(found, conflict=_conflict(problem, deadline))
-    return found if found.found else replace(found, conflict=_limits(problem))
+def deadline_in(seconds: float | None) -> Deadline:
+    """The deadline in so many seconds; None: no end.
+
+    Raises:
+        ExtractionError: the seconds are not above 0.
+    """
+    if seconds is None:
+        return None
+    if not seconds > 0:
+        raise ExtractionError(f"deadline_seconds is {seconds}; it must be above 0")
+    return time.monotonic() + seconds
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is minimised and by which method; arguments as of `extract`."""
+
+    method: str
+    objective: Objective
+    not_overlapped: tuple[str, ...] = ()
+
+    def checked(self, problem: Problem) -> Goal:
+        """The goal itself, if it can be had of the problem.
+
+        Raises:
+            OptionError, ExtractionError: as `extract`.
+        """
+        extractor(self.method)
+        if self.objective == "bottleneck":
+            if self.method != METHOD:
+                raise OptionError(
+                    f"extractor {self.method!r} cannot minimise the bottleneck",
+                    hint=f"use {METHOD!r}",
+                )
+            check_pipes(problem, self.not_overlapped)
+        elif self.objective != "serial" or self.not_overlapped:
+            raise OptionError(
+                f"objective {self.objective!r} with not_overlapped={list(self.not_overlapped)}",
+                hint="the objectives are 'serial' and 'bottleneck'; "
+                "not_overlapped is for 'bottleneck'",
+            )
+        return self
+
+    def search(self, problem: Problem, graph: Graph, deadline: Deadline) -> Selection:
+        """The selection that is found; its `conflict` is left empty.
+
+        Args:
+            graph: the problem's graph, which is changed.
+        """
+        if self.objective == "bottleneck":
+            return extract_bottleneck(problem, graph, self.not_overlapped, deadline=deadline)
+        start, shift, method = time.monotonic(), graph.shift, self.method
+        answer = EXTRACTORS[method](graph, deadline)
+        bound = math.inf if answer.bound is None else real_number(answer.bound, shift, down=True)
+        if answer.cost is None:
+            nothing = _why_nothing(answer, method)
+            return Selection({}, math.inf, bound, nothing, method, time.monotonic() - start)
+        needs = problem.node_children, problem.node_requires
+        choice = selected_nodes(answer.choice, *needs, problem.roots)
+        cost = math.fsum(float(problem.node_cost[node]) for node in choice.values())
+        status: Status = "optimal" if is_optimal(cost, bound) else "feasible"
+        return Selection(choice, cost, bound, status, method, time.monotonic() - start)
 
 
 def _why_nothing(answer: Answer, method: str) -> Status:

@@ -12,9 +12,9 @@ from pypto_egg.egraph.skeleton import Skeleton
 from pypto_egg.egraph.tilegraph import TileGraph, TileNode
 from pypto_egg.emit.liveness import tile_bytes
 from pypto_egg.errors import OptionError, PyptoEggError, UnsupportedDTypeError
-from pypto_egg.extract.bottleneck import bottleneck
+from pypto_egg.extract.bottleneck import bottleneck, no_longer
 from pypto_egg.extract.cost.model import PIPES, ZERO, CostModel, CostVector, OpInstance
-from pypto_egg.extract.problem import Constraint, Problem
+from pypto_egg.extract.problem import Problem
 from pypto_egg.extract.registry import extract
 from pypto_egg.extract.result import Selection
 from pypto_egg.ir.types import TileType
@@ -94,30 +94,11 @@ def cheapest(
     )
     if not shortest.found:
         return shortest
-    limits = _no_longer(problem, apart, shortest.cost)
+    limits = no_longer(problem, apart, shortest.cost)
     least = extract(problem.with_constraints(limits), method, deadline_seconds=deadline_seconds)
     if not least.found:
         return shortest
     return replace(shortest, choice=least.choice, cost=bottleneck(least.choice, problem, apart))
-
-
-# A sum may exceed the least bottleneck by what rounding does to it.
-_ROUNDING = 1e-10
-
-
-def _no_longer(problem: Problem, apart: tuple[str, ...], cycles: float) -> list[Constraint]:
-    """For each pipe that overlaps: with what comes on top it is busy for at most these cycles."""
-    assert problem.node_vector is not None
-    column = {pipe: problem.node_vector[:, i] for i, pipe in enumerate(problem.pipes)}
-    on_top = sum((column[pipe] for pipe in apart), np.zeros(problem.node_count))
-    limits = []
-    for pipe in problem.pipes:
-        if pipe in apart:
-            continue
-        busy = column[pipe] + on_top
-        weights = {node: float(busy[node]) for node in np.flatnonzero(busy).tolist()}
-        limits.append(Constraint(f"cycles of {pipe}", weights, cycles * (1 + _ROUNDING)))
-    return limits
 
 
 def _made_bytes(node: TileNode) -> int:
