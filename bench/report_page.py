@@ -9,16 +9,18 @@ from markupsafe import Markup
 
 from pypto_egg.bench.plots.alignment import Choices, products, shown
 from pypto_egg.bench.plots.catalogue import plots
+from pypto_egg.bench.plots.drawing import Plot
 from pypto_egg.bench.plots.render import inline_svg
 from pypto_egg.bench.result_table import result_table
 from pypto_egg.bench.schema import Row
 from pypto_egg.bench.store import Run
-from pypto_egg.report.pages.page import page
+from pypto_egg.report.pages.page import fragment, page
 
 MOST_ROWS = 2000
 """Rows of a page's table; the file of the results has all of them."""
 
 
+_CELL_PLOTS, _CELL_ROWS = 2, 8
 _WIDE_INCHES = 7.0
 _TITLES = {
     "alignment": "Alignment of M and N",
@@ -63,20 +65,31 @@ class ProductRow:
 
 def report_page(run: Run, rows: Sequence[Row]) -> str:
     """One HTML file; the same bytes for the same run."""
-    drawn = [
-        Drawn(plot.name, plot.title, plot.caption, inline_svg(plot), plot.size[0] > _WIDE_INCHES)
-        for plot in plots(run.command, rows)
-    ]
     return page(
         "bench.html.j2",
         f"{_TITLES[run.command]} ({run.name})",
         run=run,
         started=f"{run.started:%Y-%m-%d %H:%M} UTC",
         arguments=[(name, _words(value)) for name, value in run.arguments.items()],
-        drawn=drawn,
+        drawn=[_drawn(plot) for plot in plots(run.command, rows)],
         products=_products(rows) if run.command == "alignment" else (),
         table=result_table(run.command, rows, MOST_ROWS) if rows else None,
     )
+
+
+def results_cell(run: Run, rows: Sequence[Row]) -> str:
+    """The run in a notebook's cell: its first plots and rows, as HTML."""
+    return fragment(
+        "bench_cell.html.j2",
+        run=run,
+        drawn=[_drawn(plot) for plot in plots(run.command, rows)[:_CELL_PLOTS]],
+        table=result_table(run.command, rows, _CELL_ROWS) if rows else None,
+    )
+
+
+def _drawn(plot: Plot) -> Drawn:
+    wide = plot.size[0] > _WIDE_INCHES
+    return Drawn(plot.name, plot.title, plot.caption, inline_svg(plot), wide)
 
 
 def _words(value: object) -> str:

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 FORMATS = ("png", "svg", "pdf")
 _DOTS_PER_INCH = 200
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-_SCHEME = {PAGE.text: "currentColor", PAGE.line: "var(--line)", PAGE.paper: "var(--paper)"}
+# The colours of our pages; elsewhere, as in a notebook, what is legible on any paper.
+_SCHEME = {
+    PAGE.text: "currentColor",
+    PAGE.line: "var(--line, #9aa3ad)",
+    PAGE.paper: "var(--paper, transparent)",
+}
 
 
 def save_plots(plots: tuple[Plot, ...], folder: Path, formats: tuple[str, ...]) -> list[Path]:
