@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -70,7 +70,7 @@ def report_page(run: Run, rows: Sequence[Row]) -> str:
         f"{_TITLES[run.command]} ({run.name})",
         run=run,
         started=f"{run.started:%Y-%m-%d %H:%M} UTC",
-        arguments=[(name, _words(value)) for name, value in run.arguments.items()],
+        arguments=[(name, _words(value)) for name, value in run.arguments.items() if value],
         drawn=[_drawn(plot) for plot in plots(run.command, rows)],
         products=_products(rows) if run.command == "alignment" else (),
         table=result_table(run.command, rows, MOST_ROWS) if rows else None,
@@ -95,6 +95,9 @@ def _drawn(plot: Plot) -> Drawn:
 def _words(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_words(item) for item in value)
+    if isinstance(value, Mapping):
+        # A workload by its name; what else it is stands in the rows.
+        return _words(value.get("name") or [f"{name} {_words(of)}" for name, of in value.items()])
     return "" if value is None else str(value)
 
 

@@ -72,13 +72,13 @@ def write_lowering(lowering: Lowering, to: Destinations, explain: bool, quiet: b
     from pypto_egg.report.summary import write_summary
 
     if to.json is not None:
-        _write(to.json, lowering.to_json() + "\n")
+        write_text(to.json, lowering.to_json() + "\n")
     if to.html is not None:
-        _write(to.html, lowering.to_html())
+        write_text(to.html, lowering.to_html())
     if to.trace is not None:
-        _write(to.trace, lowering.to_trace() + "\n")
+        write_text(to.trace, lowering.to_trace() + "\n")
     if to.output is not None:
-        _write(to.output, lowering.text)
+        write_text(to.output, lowering.text)
     elif not to.data_on_stdout:
         click.echo(lowering.text, nl=False)
         sys.stdout.flush()
@@ -90,7 +90,12 @@ def write_lowering(lowering: Lowering, to: Destinations, explain: bool, quiet: b
         write_summary(lowering, account)
 
 
-def _write(path: str, text: str) -> None:
+def write_text(path: str, text: str) -> None:
+    """Write text to a file, or to standard output for "-".
+
+    Raises:
+        OptionError: the file cannot be written.
+    """
     if path == STANDARD:
         click.echo(text, nl=False)
         return

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 MOST_PRODUCTS = 24
 """Products that get plots of their own: those for which the choice matters most."""
+WHOLE_KERNELS = ("pypto", "optimized")
+"""Stand for an alignment in the rows of the kernel of PyPTO's rule and of the optimized one."""
+_LEAST_SPAN = 0.2
 _PRODUCT = ("workload", "dtype_a", "layout", "target", "model")
 assert set(_PRODUCT) <= set(ALIGNMENT.key)
 
@@ -46,6 +49,11 @@ class Choices:
         return [row for row in self.rows if row["legal"]]
 
     @property
+    def grid(self) -> list[Row]:
+        """The rows of asked alignments; the others are of the two whole kernels."""
+        return [row for row in self.rows if row["m_align"] not in WHOLE_KERNELS]
+
+    @property
     def spread(self) -> float:
         """How many times as dear the worst legal choice is as the best."""
         return max((_number(row["ratio_best"]) for row in self.legal), default=0.0)
@@ -68,7 +76,8 @@ def products(rows: Sequence[Row]) -> tuple[Choices, ...]:
 def shown(every: Sequence[Choices]) -> tuple[Choices, ...]:
     """The products that get plots of their own, in the order of the run."""
     most = sorted(every, key=lambda choices: (-choices.spread, choices.number))[:MOST_PRODUCTS]
-    return tuple(sorted((c for c in most if c.legal), key=lambda choices: choices.number))
+    kept = (choices for choices in most if any(row["legal"] for row in choices.grid))
+    return tuple(sorted(kept, key=lambda choices: choices.number))
 
 
 def alignment_plots(rows: Sequence[Row]) -> tuple[Plot, ...]:
@@ -83,7 +92,7 @@ def alignment_plots(rows: Sequence[Row]) -> tuple[Plot, ...]:
                 f"{choices.name}-pareto",
                 f"Cycles against on-chip bytes: {choices.title}",
                 "Each legal choice; the line joins those that no other one beats in both.",
-                ("bytes in use on chip", "cycles"),
+                ("KiB in use on chip, all spaces", "cycles"),
                 [_point(row) for row in choices.legal],
             )
         )
@@ -105,7 +114,7 @@ def overall_heat_maps(every: Sequence[Choices]) -> Iterator[Plot]:
         if len(own) == 1:
             continue
         ratios: dict[tuple[str, str], list[float]] = {}
-        for row in (row for choices in own for row in choices.legal):
+        for row in (row for choices in own for row in choices.grid if row["legal"]):
             pair = str(row["m_align"]), str(row["n_align"])
             ratios.setdefault(pair, []).append(_number(row["ratio_best"]))
         yield matrix_plot(
@@ -117,6 +126,7 @@ def overall_heat_maps(every: Sequence[Choices]) -> Iterator[Plot]:
             list(dict.fromkeys(m for m, _ in ratios)),
             list(dict.fromkeys(n for _, n in ratios)),
             {pair: _overall_cell(pair, found) for pair, found in ratios.items()},
+            least_span=_LEAST_SPAN,
         )
 
 
@@ -131,23 +141,28 @@ def _overall_cell(pair: tuple[str, str], ratios: list[float]) -> tuple[float, st
 
 def heat_map(choices: Choices) -> Plot:
     """Cycles over the choices for M and N, relative to the best one."""
-    down = list(dict.fromkeys(str(row["m_align"]) for row in choices.rows))
-    across = list(dict.fromkeys(str(row["n_align"]) for row in choices.rows))
+    down = list(dict.fromkeys(str(row["m_align"]) for row in choices.grid))
+    across = list(dict.fromkeys(str(row["n_align"]) for row in choices.grid))
     first = choices.rows[0]
     return Plot(
         f"{choices.name}-heat",
         f"Cycles over M and N alignment: {choices.title}",
         f"M {first['m']}, N {first['n']}, K {first['k']}. Numbers are cycles over those of the "
-        "best choice; hatched: not legal. Framed: what extraction chose; dotted: PyPTO's rule.",
+        f"best choice; hatched: not legal. Framed: the extents that extraction chose"
+        f"{_of(choices.one('chosen'))}; dotted: those of PyPTO's rule{_of(choices.one('pypto'))}.",
         (1.9 + 0.62 * len(across), 1.5 + 0.42 * len(down)),
         lambda drawing: _draw_heat(drawing, choices, down, across),
     )
 
 
+def _of(row: Row | None) -> str:
+    return f", {row['physical_m']} x {row['physical_n']}" if row is not None else ""
+
+
 def _draw_heat(drawing: Drawing, choices: Choices, down: list[str], across: list[str]) -> None:
     axes = drawing.axes("alignment of N (columns)", "alignment of M (rows)")
-    heat = Heat(1.0, max(choices.spread, 1.01))
-    for row in choices.rows:
+    heat = Heat(1.0, max(choices.spread, 1.0 + _LEAST_SPAN))
+    for row in choices.grid:
         at = across.index(str(row["n_align"])), down.index(str(row["m_align"]))
         _cell(drawing, axes, at, row, heat)
     axes.set_xlim(-0.5, len(across) - 0.5)
@@ -217,8 +232,9 @@ def _stacks(every: Sequence[Choices]) -> Iterator[tuple[str, list[Stack]]]:
 
 
 def _point(row: Row) -> Point:
-    held = sum(_number(row[f"{space}_bytes"]) for space in SPACES)
-    return Point(held, _number(row["cycles"]), _words(row), bool(row["chosen"]))
+    held = sum(_number(row[f"{space}_bytes"]) for space in SPACES) / 1024
+    words = f"{_words(row)}\n{held:,.1f} KiB on chip"
+    return Point(held, _number(row["cycles"]), words, bool(row["chosen"]))
 
 
 def _number(value: object) -> float:

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from pypto_egg.bench.plots.drawing import Drawing, Plot, plain
 from pypto_egg.bench.plots.heat import Heat, letters_on
 
+_LEVEL_LETTERS = 9
+"""Longer labels of columns would run into each other if they were not turned."""
+
 
 def matrix_plot(
     name: str,
@@ -16,10 +19,13 @@ def matrix_plot(
     down: Sequence[str],
     across: Sequence[str],
     cells: Mapping[tuple[str, str], tuple[float, str, str]],
+    *,
+    least_span: float,
 ) -> Plot:
     """Rows `down` against columns `across`; a cell is its number, its text, what it says.
 
-    Pairs without a cell are left blank.
+    Pairs without a cell are left blank. The darkest colour is for the greatest number, or for one
+    that is `least_span` above the least, so that small differences look small.
     """
 
     def draw(drawing: Drawing) -> None:
@@ -28,8 +34,8 @@ def matrix_plot(
         x_words, y_words = axes_words
         axes = drawing.axes(x_words, y_words)
         numbers = [number for number, _, _ in cells.values()]
-        low, high = min(numbers, default=0.0), max(numbers, default=1.0)
-        heat = Heat(low, high)
+        low = min(numbers, default=0.0)
+        heat = Heat(low, max(*numbers, low + least_span))
         for (row, column), (number, text, words) in cells.items():
             x, y = across.index(column), down.index(row)
             fill = heat.colour(number)
@@ -38,9 +44,10 @@ def matrix_plot(
             axes.text(x, y, text, ha="center", va="center", fontsize=9, color=letters_on(fill))
         axes.set_xlim(-0.5, len(across) - 0.5)
         axes.set_ylim(len(down) - 0.5, -0.5)
-        axes.set_xticks(range(len(across)), [plain(label) for label in across], rotation=20)
+        turned = 20 if max(map(len, across), default=0) > _LEVEL_LETTERS else 0
+        axes.set_xticks(range(len(across)), [plain(label) for label in across], rotation=turned)
         axes.set_yticks(range(len(down)), [plain(label) for label in down])
         axes.tick_params(length=0)
 
-    size = (2.4 + 1.0 * len(across), 1.5 + 0.5 * len(down))
+    size = (1.6 + 0.75 * len(across), 1.5 + 0.45 * len(down))
     return Plot(name, title, caption, size, draw)

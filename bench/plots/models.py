@@ -53,6 +53,7 @@ def regret_plot(target: str, rows: Sequence[Row]) -> Plot:
         names,
         names,
         cells,
+        least_span=10.0,
     )
 
 

@@ -93,6 +93,16 @@ def test_words_filter_the_rows(open_page: Open) -> None:
     assert len(column(page, "#row-table", 1)) == 18
 
 
+def test_letters_in_cells_are_black_or_white(open_page: Open) -> None:
+    page, _ = open_page(page_of("alignment"), scheme="dark")
+    inks = page.locator("#product-1-heat svg text").evaluate_all(
+        "all => all.filter(e => /^\\d\\.\\d\\d$/.test(e.textContent))"
+        ".map(e => getComputedStyle(e).fill)"
+    )
+    assert len(inks) >= 9
+    assert {"rgb(0, 0, 0)", "rgb(255, 255, 255)"} == set(inks)
+
+
 def test_pointing_at_a_cell_says_what_it_is(open_page: Open) -> None:
     page, _ = open_page(page_of("alignment"))
     heat = page.locator("#product-1-heat svg")
