@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 METHOD = "exact"
 """The only method for this objective."""
 
+SAME_BITS = 31
+"""Bottlenecks that differ by less than 2**-31 of them, half of RELATIVE_GAP, count as the same."""
+
 _ROUNDING = 1e-10
 """Share by which a sum of cycles may exceed the least bottleneck."""
 
@@ -175,7 +178,7 @@ class _State:
                 break
             found, proven = self._solve(choice)
             bound = max(bound, proven)
-            if found is not None and self._value(found) <= best:
+            if found is not None and self._value(found) <= best * (1 + 2.0**-SAME_BITS):
                 choice = found
             if not self._value(choice) < best or passed(self.deadline):
                 break  # a smaller upper bound, which makes rounding finer, is not to be had
@@ -217,7 +220,7 @@ class _State:
             return None, math.inf
         bound = real_number(least, self.shift - drop, down=True)
         if choice is not None and not passed(self.deadline):
-            model.add(longest + extra <= least)
+            model.add(longest + extra <= least + (least >> SAME_BITS))
             _minimise_cost(model, pick, self.graph)
             seconds = seconds_left(self.deadline)
             frugal, _ = solve_model(model, pick, self.graph, choice, seconds)
