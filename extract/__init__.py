@@ -10,6 +10,7 @@ if __name__ != "pypto_egg.extract":
         "(write `from pypto_egg.extract import ...`)"
     )
 
+from pypto_egg.extract.pareto import ParetoFront, ParetoPoint, pareto
 from pypto_egg.extract.problem import Constraint, Problem
 from pypto_egg.extract.ranking import InOrder, Ranking, k_best
 from pypto_egg.extract.registry import extract, extractor, extractor_names
@@ -24,6 +25,8 @@ from pypto_egg.extract.serialize import (
 __all__ = [
     "Constraint",
     "InOrder",
+    "ParetoFront",
+    "ParetoPoint",
     "Problem",
     "Ranking",
     "Selection",
@@ -32,6 +35,7 @@ __all__ = [
     "extractor",
     "extractor_names",
     "k_best",
+    "pareto",
     "problem_from_json",
     "problem_to_json",
     "read_problem",

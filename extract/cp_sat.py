@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from pypto_egg.errors import ExtractionError, InternalError
+from pypto_egg.errors import InternalError
+from pypto_egg.extract.deadline import seconds_left
 from pypto_egg.extract.decompose import Answer
 from pypto_egg.extract.graph import Graph, selected_nodes
 from pypto_egg.extract.landmarks import Landmarks
@@ -19,7 +21,7 @@ COST_BITS = 50
 """The sum of the costs handed over has at most this many bits, far from the solver's 64."""
 
 WEIGHT_BITS = 60
-"""The sum of a constraint's weights has at most this many bits."""
+"""The sum of a constraint's weights, as handed over, has at most this many bits."""
 
 SMALL_GROUP = 5
 """A cycle group of so few classes is kept acyclic by clauses for each of its subsets."""
@@ -42,9 +44,6 @@ def solve_with_cp_sat(
         hint: class -> node of a known selection, may be incomplete.
         seconds: time limit; None: no limit.
         effort: limit of the solver's deterministic time, about seconds; None: no limit.
-
-    Raises:
-        ExtractionError: the weights of a constraint do not fit 64-bit whole numbers.
     """
     model, pick = selection_model(graph)
     for members in landmarks.sets:
@@ -87,12 +86,31 @@ def solve_model(
 
     The selection is None if none was found; the bound is None if none exists.
     """
-    from ortools.sat.python import cp_model
 
     model.clear_hints()
     for cls, nodes in graph.nodes.items():
         for node in nodes:
             model.add_hint(pick[node], hint.get(cls) == node)
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while True:
+        choice, bound = _solve_once(model, pick, graph, seconds_left(deadline), effort)
+        if choice is None or bound is None:
+            return choice, bound
+        picked = set(choice.values())
+        if graph.allows(picked):
+            return choice, bound
+        _rule_out(model, pick, graph, picked)
+
+
+def _solve_once(
+    model: CpModel,
+    pick: Mapping[int, IntVar],
+    graph: Graph,
+    seconds: float | None,
+    effort: float | None,
+) -> tuple[dict[int, int] | None, int | None]:
+    from ortools.sat.python import cp_model
+
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
@@ -117,6 +135,14 @@ def solve_model(
         if solver.boolean_value(pick[node])
     }
     return selected_nodes(choice, graph.children, graph.requires, graph.roots), bound
+
+
+def _rule_out(model: CpModel, pick: Mapping[int, IntVar], graph: Graph, picked: set[int]) -> None:
+    """No selection holds all of these nodes that exceed a limit by what rounding left out."""
+    for row, limit in zip(graph.weights, graph.limits, strict=True):
+        heavy = [node for node in sorted(picked) if row.get(node)]
+        if sum(row[node] for node in heavy) > limit:
+            model.add_bool_or(pick[node].negated() for node in heavy)
 
 
 def _add_needs(
@@ -189,13 +215,10 @@ def _add_levels(
 
 
 def _add_limits(model: CpModel, graph: Graph, pick: Mapping[int, IntVar]) -> None:
-    for row, limit, name in zip(graph.weights, graph.limits, graph.limit_names, strict=True):
+    """The limits; weights that do not fit are rounded down, which `solve_model` makes good."""
+    for row, limit in zip(graph.weights, graph.limits, strict=True):
         terms = [(node, weight) for node, weight in sorted(row.items()) if weight]
-        if sum(weight for _, weight in terms).bit_length() > WEIGHT_BITS:
-            raise ExtractionError(
-                f"the weights of constraint {name!r} cannot be added exactly in 64 bits",
-                hint="give weights as whole numbers, for example bytes",
-            )
-        model.add(sum(weight * pick[node] for node, weight in terms) <= limit)
+        drop = max(0, sum(weight for _, weight in terms).bit_length() - WEIGHT_BITS)
+        model.add(sum((weight >> drop) * pick[node] for node, weight in terms) <= limit >> drop)
     for members in graph.forbidden:
         model.add_bool_or(pick[node].negated() for node in members)

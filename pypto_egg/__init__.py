@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pypto_egg.extract.cost import register_cost_model as register_cost_model
     from pypto_egg.extract.cost.simulate import simulate as simulate
     from pypto_egg.extract.cost.timeline import Timeline as Timeline
+    from pypto_egg.fronts import LoweringPoint as LoweringPoint
+    from pypto_egg.fronts import pareto as pareto
     from pypto_egg.interp import compare as compare
     from pypto_egg.interp import random_inputs as random_inputs
     from pypto_egg.interp import run as run
@@ -45,6 +47,8 @@ _HOME = {
     "register_cost_model": "pypto_egg.extract.cost",
     "simulate": "pypto_egg.extract.cost.simulate",
     "Timeline": "pypto_egg.extract.cost.timeline",
+    "LoweringPoint": "pypto_egg.fronts",
+    "pareto": "pypto_egg.fronts",
     "compare": "pypto_egg.interp",
     "random_inputs": "pypto_egg.interp",
     "run": "pypto_egg.interp",

@@ -132,7 +132,7 @@ def test_every_package_has_a_place_in_the_direction() -> None:
         "bench",
     }
     faces |= {"pipeline", "lowering", "lower_function", "price", "diagnose", "account"}
-    faces |= {"calibration", "equivalence", "options", "packing"}
+    faces |= {"calibration", "equivalence", "fronts", "options", "packing"}
     unplaced = {package_of(path) for path in sources()} - set(ALLOWED) - faces
     assert unplaced == set()
 
