@@ -21,6 +21,7 @@ MOST_ROWS = 2000
 
 
 _CELL_PLOTS, _CELL_ROWS = 2, 8
+_REASONS = 2
 _WIDE_INCHES = 7.0
 _TITLES = {
     "alignment": "Alignment of M and N",
@@ -50,6 +51,7 @@ class ProductRow:
         place: of its heat map on the page; empty if it has none.
         legal: how many of the choices are legal.
         spread: how many times as dear the worst legal choice is as the best.
+        refused: why choices are not legal, each reason once, up to two of them.
     """
 
     title: str
@@ -61,6 +63,7 @@ class ProductRow:
     pypto_ratio: float | None
     chosen_ratio: float | None
     spread: float | None
+    refused: str
 
 
 def report_page(run: Run, rows: Sequence[Row]) -> str:
@@ -120,7 +123,14 @@ def _product(choices: Choices, drawn: bool) -> ProductRow:
         pypto_ratio=_ratio(pypto, "ratio_best"),
         chosen_ratio=_ratio(chosen, "ratio_best"),
         spread=choices.spread or None,
+        refused=_refused(choices),
     )
+
+
+def _refused(choices: Choices) -> str:
+    reasons = list(dict.fromkeys(str(row["reason"]) for row in choices.rows if not row["legal"]))
+    more = len(reasons) - _REASONS
+    return "; ".join(reasons[:_REASONS]) + (f"; and {more} more reasons" if more > 0 else "")
 
 
 def _extents(row: Row | None) -> str:

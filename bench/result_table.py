@@ -9,14 +9,6 @@ from pypto_egg.bench.schema import BOOL, TABLES, TEXT, Column, Row, Value
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A value as it is shown, and as it is sorted by."""
-
-    text: str
-    value: str
-
-
-@dataclass(frozen=True)
 class ResultTable:
     """A part of a run's rows.
 
@@ -29,7 +21,7 @@ class ResultTable:
 
     same: tuple[tuple[Column, str], ...]
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[str, ...], ...]
     left_out: int
 
     @property
@@ -53,13 +45,9 @@ def result_table(command: str, rows: Sequence[Row], most: int) -> ResultTable:
     return ResultTable(
         tuple(same),
         tuple(columns),
-        tuple(tuple(_cell(c, row[c.name]) for c in columns) for row in rows[:most]),
+        tuple(tuple(shown(c, row[c.name]) for c in columns) for row in rows[:most]),
         max(0, len(rows) - most),
     )
-
-
-def _cell(column: Column, value: Value) -> Cell:
-    return Cell(shown(column, value), "" if value is None else str(value))
 
 
 def shown(column: Column, value: Value) -> str:

@@ -17,7 +17,7 @@ from pypto_egg.bench.schema import ALIGNMENT, SPACES, Row
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_PRODUCTS = 24
+MOST_PRODUCTS = 12
 """Products that get plots of their own: those for which the choice matters most."""
 WHOLE_KERNELS = ("pypto", "optimized")
 """Stand for an alignment in the rows of the kernel of PyPTO's rule and of the optimized one."""

@@ -38,13 +38,12 @@ class Kernel:
 
 @dataclass(frozen=True)
 class OptionRow:
-    """One option of a decision; `more` is its cycles beyond the chosen one's."""
+    """One option of a decision; the difference is against the chosen one's cycles."""
 
     value: str
     what: str
     status: str
     total: float | None
-    more: float | None
     difference: str
     why: str
 
@@ -152,7 +151,6 @@ def _decisions(report: FunctionReport) -> Iterator[OptionRow]:
                 option.what,
                 option.status,
                 option.total,
-                more,
                 signed_cycles(more) if more is not None else "",
                 option.why,
             )

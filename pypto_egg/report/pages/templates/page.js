@@ -1,8 +1,8 @@
 "use strict";
 // Tables: a click on a column's title sorts by it, a second one the other way round.
 const key = (cell) => {
-  const text = cell.dataset.value ?? cell.textContent.trim();
-  const number = text === "" ? NaN : Number(text);
+  const text = cell.textContent.trim();
+  const number = text === "" ? NaN : Number(text.replaceAll(",", ""));
   return Number.isNaN(number) ? text : number;
 };
 const order = (a, b) => {
