@@ -140,7 +140,13 @@ def _unmade(function: Function, graph: TileGraph, made: dict[str, bool]) -> Lowe
             hint="a padded tile (M and N of a product, columns that are not whole 32-byte blocks) "
             "cannot be reshaped or sliced on chip: store it and read it through memory",
         )
-    for _, op, why in graph.refused:
+    for name, op, why in graph.refused:
+        if op in ("looped", "merged"):
+            return LoweringError(
+                f"function '{function.name}': values of two types meet in '{name}': {why}",
+                span=function.span,
+                hint="give the values that a loop or a branch passes on the same valid_shape",
+            )
         if op == "store":
             kind = NzError if why.startswith("NZ tensor") else LoweringError
             return kind(

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
 from pypto_egg.errors import InterpretError, OptionError, VerificationError, WorkLimitError
 from pypto_egg.interp import random_inputs, run, work
-from pypto_egg.interp.compare import Comparison, Expected, compare_with, over_all, tolerance_of
-from pypto_egg.interp.run import entry_functions
+from pypto_egg.interp.compare import (
+    Comparison,
+    Expected,
+    compare_with,
+    defines_something,
+    over_all,
+    tolerance_of,
+)
+from pypto_egg.interp.run import Input, Outputs, entry_functions
 from pypto_egg.interp.work import input_elements
-from pypto_egg.ir.program import Function
+from pypto_egg.ir.program import Function, Program
 from pypto_egg.lowering import Lowering
 
 Verify = bool | Literal["auto"]
@@ -19,6 +27,8 @@ Verify = bool | Literal["auto"]
 # about a second of numpy, and what turns out to be more, by the interpreter's own count.
 AUTO_WORK = 2_000_000_000
 AUTO_BUDGET = 500_000_000
+# By how much integer scalars grow where small ones leave every result undefined.
+LARGER_SCALARS = 64
 
 
 class _LeftOut(Exception):
@@ -57,6 +67,9 @@ def verified(result: Lowering, verify: Verify) -> Lowering:
     if left_out:
         reasons = "; ".join(left_out)
         return replace(result, verification=f"left out: {reasons}", comparison=comparison)
+    if comparison is not None and comparison.poison_before and not comparison.compared:
+        undefined = "left out: random data leaves every element of the results undefined"
+        return replace(result, verification=undefined, comparison=comparison)
     return replace(result, verified=True, verification="executed", comparison=comparison)
 
 
@@ -84,20 +97,44 @@ def _compared(result: Lowering, entry: Function, auto: bool) -> Comparison:
 
 def _expected(result: Lowering, entry: Function, auto: bool) -> tuple[Expected, float]:
     """What the source computes from random data, and how far the lowering may be from it."""
-    name = entry.name
     try:
         if auto:
             _check_effort(result, entry)
         tolerance = tolerance_of(result.source, result.program)
-        inputs = random_inputs(entry, program=result.source)
         budget = AUTO_BUDGET if auto else None
-        outputs = run(result.source, inputs, function=name, budget=budget)
+        inputs, outputs = _drawn(result.source, entry, budget)
     except InterpretError as error:
         if not auto:
             raise
         # Random data does not suit every program: offsets read from memory, for example.
         raise _LeftOut(error.message) from error
     return Expected(entry, inputs, outputs), tolerance
+
+
+def _drawn(
+    source: Program, entry: Function, budget: int | None
+) -> tuple[Mapping[str, Input], Outputs]:
+    """Random inputs and what the source computes from them.
+
+    Where small scalars leave every element undefined, because no row is valid or no branch is
+    taken, larger ones are tried.
+    """
+    inputs = random_inputs(entry, program=source)
+    outputs = run(source, inputs, function=entry.name, budget=budget)
+    if defines_something(outputs):
+        return inputs, outputs
+    larger = {name: _larger(value) for name, value in inputs.items()}
+    try:
+        others = run(source, larger, function=entry.name, budget=budget)
+    except InterpretError:
+        return inputs, outputs
+    return (larger, others) if defines_something(others) else (inputs, outputs)
+
+
+def _larger(value: Input) -> Input:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value * LARGER_SCALARS
+    return value
 
 
 def _check_effort(result: Lowering, entry: Function) -> None:

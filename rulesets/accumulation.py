@@ -61,7 +61,8 @@ def _add_accumulated_add(side: str) -> None:
             demand(t, sum_), at(t, k), eq(t).to(binary("tensor.add", "", *pair)),
             eq(p).to(matmul(x, y, i, j, d)), operands(p, x, y, i, o, j, q, depth),
             eq(acc_dtype(p)).to(d), eq(acc_dtype(z)).to(d), eq(dtype(z)).to(d), ne(z).to(p),
-            eq(rows(z)).to(rows(t)), eq(cols(z)).to(cols(t)), *boxed(p, m, n),
+            eq(rows(z)).to(rows(t)), eq(cols(z)).to(cols(t)), whole(z), whole(p),
+            *boxed(p, m, n),
         ).then(
             demand(z, sum_), demand(x, left), demand(y, right), becomes(t, sum_, added)
         )  # fmt: skip
@@ -102,7 +103,7 @@ def accumulation_is_a_sum(
     p = matmul(x, y, i, j, d)
     return when(
         eq(t).to(matmul_acc(z, x, y, i, j)), defined(z), eq(d).to(acc_dtype(t)), at(t, k),
-        eq(batch(t)).to(i64(0)), eq(s).to(lead(t)), eq(v).to(valid(t)), whole(t),
+        eq(batch(t)).to(i64(0)), eq(s).to(lead(t)), eq(v).to(valid(t)), whole(t), whole(z),
     ).then(
         union(t).with_(binary("tensor.add", "", z, p)),
         union(rows(p)).with_(rows(t)), union(cols(p)).with_(cols(t)),

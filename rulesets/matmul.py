@@ -36,6 +36,7 @@ from pypto_egg.egraph.language import (
     rows,
     seed_rows,
     seeded,
+    set_validshape,
 )
 from pypto_egg.egraph.tile_language import (
     Form,
@@ -51,6 +52,7 @@ from pypto_egg.egraph.tile_language import (
     tile3,
     tile_accumulate_from,
     tile_create,
+    tile_set_validshape,
 )
 from pypto_egg.rulesets.patterns import becomes
 from pypto_egg.rulesets.ruleset import Body, RuleSet, when
@@ -113,6 +115,17 @@ def operands_with_k_on_rows(
         product(t, x, y, 1, j), eq(rows(x)).to(Index(depth)),
         eq(depth % line(dtype(x))).to(i64(0)), eq(o).to(read_order(1)), eq(q).to(read_order(j)),
     ).then(operands(t, x, y, 1, o, j, q, depth))  # fmt: skip
+
+
+@MATMUL.rule
+def valid_region_of_an_operand(
+    t: Tensor, x: Tensor, m: Index, n: Index, r: Index, c: Index, k: i64
+) -> Body:
+    """The rows that a product is made of are a property of the view of its operand (C-124)."""
+    f = mat(r, c, "nz", k)
+    return when(demand(t, f), eq(t).to(set_validshape(x, m, n)), at(t, k)).then(
+        demand(x, f), becomes(t, f, tile_set_validshape(realize(x, f), m, n))
+    )
 
 
 # --- products ----------------------------------------------------------------------------------

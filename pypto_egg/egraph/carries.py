@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pypto_egg.analysis.provenance import RootKind
 from pypto_egg.analysis.regions import Region
+from pypto_egg.egraph.accumulators import with_valid
 from pypto_egg.egraph.bindings import Bindings
 from pypto_egg.egraph.bulk import Term, equal, fact, node
 from pypto_egg.egraph.gm import whole_window
 from pypto_egg.egraph.seeds import Seeds
 from pypto_egg.egraph.skeleton import CarryKind
-from pypto_egg.egraph.values import Local, Window
+from pypto_egg.egraph.values import Local, Window, static_extents
 from pypto_egg.errors import LoweringError
 from pypto_egg.ir.dtype import BOOL
 from pypto_egg.ir.expr import BinOp, Expr, Var
 from pypto_egg.ir.fold import same_dims
 from pypto_egg.ir.stmt import For, Stmt, While
 from pypto_egg.ir.types import TensorType
+from pypto_egg.ir.visit import yields_of
 
 
 @dataclass
@@ -60,15 +62,34 @@ class Carries:
     def bind(
         self, var: Var, kind: CarryKind, term: Term, home: Region, *sources: Local | None
     ) -> None:
-        """Let a variable of a loop or a branch stand for its handle, or for the term."""
+        """Let a variable of a loop or a branch stand for its handle, or for the term.
+
+        Args:
+            sources: what a branch merges, or what a loop starts from (see `seed`).
+        """
         if not isinstance(var.type, TensorType):
             return
         if kind is CarryKind.KEPT:
             self.bindings.values[var] = whole_window(var, var.type)
             return
-        defined = all(source is not None and source.defined for source in sources)
-        local = Local(term, var.type, home, defined=defined)
+        known = [source for source in sources if source is not None]
+        defined = len(known) == len(sources) and all(source.defined for source in known)
+        settled = all(source.settled for source in known)
+        type_ = replace(var.type, view=known[0].type.view) if known else var.type
+        local = Local(term, type_, home, defined=defined, settled=settled)
         self.bindings.values[var] = self.bindings.computed(local, var.name)
+
+    def seed(self, stmt: For | While, position: int) -> Local:
+        """What a loop starts a carry from, valid in the rows that the loop's products have."""
+        init = self.value(stmt.inits[position], stmt, stmt.iter_args[position])
+        yielded = yields_of(stmt.body)[position]
+        rows = self.seeds.rows(stmt, position, init.type, yielded)
+        if rows is None:
+            return init
+        starts = (rows, init.type.shape[-1])
+        valid = self.seeds.accumulated_valid(yielded)
+        settled = valid is None or same_dims(valid, starts)
+        return replace(init, type=with_valid(init.type, *starts), settled=settled)
 
     def value(self, expr: Expr, stmt: Stmt, arg: Var) -> Local:
         """What is passed to a carry, as a computed tensor.
@@ -110,8 +131,8 @@ class Carries:
         arg = stmt.iter_args[position]
         value = self.yielded(yielded, stmt, arg)
         facts.add(fact("carry", inner.id, position, region.id, init.term, value.term))
-        rows = self.seeds.rows(stmt, position, init.type, yielded)
-        if rows is not None:
+        if self.seeds.is_created(stmt, position):
+            rows = static_extents(init.type)[0] if init.type.rank < 2 else init.type.valid_shape[-2]
             facts.add(equal(node("seed_rows", init.term), facts.keys.index(rows)))
         if self.seeds.starts_at_zero(stmt, position, yielded):
             assert isinstance(stmt, For)

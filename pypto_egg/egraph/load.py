@@ -14,6 +14,7 @@ from pypto_egg.analysis.effects import Effects, analyse_effects
 from pypto_egg.analysis.overlaps import Pairs
 from pypto_egg.analysis.provenance import RootKind
 from pypto_egg.analysis.regions import Region, RegionKind
+from pypto_egg.egraph.accumulators import product_type, with_whole_factors
 from pypto_egg.egraph.bindings import Bindings
 from pypto_egg.egraph.bulk import Action, equal, fact, node
 from pypto_egg.egraph.calls import check_passed
@@ -50,6 +51,7 @@ from pypto_egg.egraph.terms import (
 from pypto_egg.egraph.values import Keys, Local, Window, static_extents
 from pypto_egg.egraph.windows import Windows
 from pypto_egg.errors import LoweringError
+from pypto_egg.ir.enums import Direction
 from pypto_egg.ir.expr import (
     Call,
     Expr,
@@ -240,15 +242,20 @@ class Loader:
                 operands[i] = (
                     local if dtype is None else self.bindings.converted(local, dtype, name)
                 )
-        term = self.facts.bind(computed_term(call, operands, self.keys))
         assert isinstance(call.type, TensorType)
+        settled = all(value.settled for value in operands.values())
+        if family_of(call) == "matmul_acc" and not operands[0].settled:
+            operands = with_whole_factors(call, operands, self.facts)
+        type_ = product_type(call, operands)
+        term = self.facts.bind(computed_term(call, operands, self.keys))
         home = self.bindings.home(region, [v.home for v in operands.values()], call)
         accumulates = family_of(call) == "matmul_acc"  # an undefined accumulator counts as zero
         defined = call.op != "tensor.create" and (
             accumulates or all(value.defined for value in operands.values())
         )
         check_holdable(call.type, var.name, stmt.span)
-        local = self.bindings.computed(Local(term, call.type, home, defined=defined), var.name)
+        made = Local(term, type_, home, defined=defined, settled=settled)
+        local = self.bindings.computed(made, var.name)
         self.bindings.values[var] = local
         if family_of(call) in ("create", "full"):
             self.facts.offer_vec_extents(local)
@@ -279,6 +286,7 @@ class Loader:
             raise unsupported(call, "a source that is not a tensor")
         name = call.args[1].name if isinstance(call.args[1], Var) else "part"
         local = self.bindings.local(source, stmt, name, "store")
+        self._check_settled(call, name, local)
         offsets = dims_of(call.args[2])
         if len(offsets) != len(target.offsets):
             raise unsupported(call, "offsets of another rank than the target's")
@@ -289,6 +297,22 @@ class Loader:
             self.bindings.values[var] = whole_window(var, var.type)
         return Store(key, target.handle, tuple_of(moved), call.kwargs, var, stmt)
 
+    def _check_settled(self, call: Call, name: str, stored: Local) -> None:
+        """Refuse to overwrite memory with rows that only a loop knows to be undefined."""
+        effects = self.effects
+        for root in effects.provenance.roots_of(call.args[0]) if not stored.settled else ():
+            read = any(access.effect.reads for access in effects.accesses_to(root))
+            declared = None if root.param is None else self.function.params[root.param].direction
+            if read or declared not in (Direction.In, Direction.Out):
+                raise LoweringError(
+                    f"'{name}' is summed in a loop by products of which only a part of the rows is "
+                    "valid, and is stored with all of its rows (C-275, C-276), into memory whose "
+                    "other rows must stay as they are",
+                    span=call.span,
+                    hint="store it into an Out parameter that is not read, or compute the valid "
+                    "rows of more than one fractal before the loop",
+                )
+
     # --- control flow --------------------------------------------------------------------------
 
     def _loop(self, stmt: For | While, region: Region) -> Loop:
@@ -297,7 +321,7 @@ class Loader:
         inits: dict[int, Local] = {}
         for position, (arg, kind) in enumerate(zip(stmt.iter_args, kinds, strict=True)):
             if kind is CarryKind.TENSOR:
-                inits[position] = self._carries.value(stmt.inits[position], stmt, arg)
+                inits[position] = self._carries.seed(stmt, position)
             term = node("tensor.iter_arg", inner.id, position)
             self._carries.bind(arg, kind, term, inner, inits.get(position))
         body = self._block(stmt.body, inner)

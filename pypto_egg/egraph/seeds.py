@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pypto_egg.analysis.effects import Effects
 from pypto_egg.analysis.regions import trip_count
+from pypto_egg.egraph.accumulators import product_valid
 from pypto_egg.egraph.values import static_extents
 from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var
 from pypto_egg.ir.fold import provably_equal
@@ -29,6 +30,11 @@ class Seeds:
     variables: frozenset[Expr]
     uses: Counter[Expr]
 
+    def is_created(self, stmt: For | While, position: int) -> bool:
+        """Whether a carry starts from a fresh buffer, or from one filled with a constant."""
+        seed = self._definition(stmt.inits[position])
+        return isinstance(seed, Call) and seed.op in ("tensor.create", "tensor.full")
+
     def rows(
         self, stmt: For | While, position: int, init: TensorType, yielded: Expr
     ) -> int | Expr | None:
@@ -38,31 +44,28 @@ class Seeds:
         would be read with another one. A single fractal has one pitch only (C-275), and rows that
         are computed in the loop cannot be named before it (C-276): these stay as they are.
         """
-        seed = self._definition(stmt.inits[position])
-        if not (isinstance(seed, Call) and seed.op in ("tensor.create", "tensor.full")):
+        if init.rank != 2 or not self.is_created(stmt, position):
             return None
         rows = static_extents(init)[0]
-        narrow = self._product_rows(yielded)
         shared = self.uses[stmt.inits[position]] > 1
-        if narrow is not None and isinstance(rows, int) and rows > FRACTAL_ROWS and not shared:
-            inside = self.effects.regions.opened_by(stmt)[0]
-            used = free_vars(narrow) if isinstance(narrow, Expr) else ()
-            regions = [self.effects.regions.region_of_var(var) for var in used]
-            if not any(self.effects.regions.is_ancestor(inside, r) for r in regions):
-                rows = narrow
-        return rows
+        if shared or not isinstance(rows, int) or rows <= FRACTAL_ROWS:
+            return rows
+        valid = self.accumulated_valid(yielded)
+        if valid is None or not provably_equal(valid[1], init.shape[1]):
+            return rows
+        inside = self.effects.regions.opened_by(stmt)[0]
+        used = free_vars(valid[0]) if isinstance(valid[0], Expr) else ()
+        regions = [self.effects.regions.region_of_var(var) for var in used]
+        if any(self.effects.regions.is_ancestor(inside, region) for region in regions):
+            return rows
+        return valid[0]
 
-    def _product_rows(self, yielded: Expr) -> int | Expr | None:
-        """The valid rows of the left operand of the product that is yielded, if they are fewer
-        than all."""
+    def accumulated_valid(self, yielded: Expr) -> tuple[int | Expr, int | Expr] | None:
+        """The valid rows and columns of the product that a yielded sum ends with, if it does."""
         call = self._definition(yielded)
         if not (isinstance(call, Call) and call.op == "tensor.matmul_acc"):
             return None
-        left = call.args[1].type
-        assert isinstance(left, TensorType)
-        axis = -1 if call.kwarg("a_trans") else -2
-        valid = left.valid_shape[axis]
-        return None if provably_equal(valid, left.shape[axis]) else valid
+        return product_valid(call)
 
     def starts_at_zero(self, stmt: For | While, position: int, yielded: Expr) -> bool:
         """Whether the carry is a zeroed accumulator that the body only accumulates into."""

@@ -27,7 +27,7 @@ from pypto_egg.egraph.snapshot import Node, Snapshot
 from pypto_egg.errors import InternalError, PyptoEggError
 from pypto_egg.ir.enums import CompactMode, Mem
 from pypto_egg.ir.expr import Var, tuple_of
-from pypto_egg.ir.types import TileType, Type
+from pypto_egg.ir.types import FRACTAL_ROWS, TileType, Type
 from pypto_egg.ops.registry import make_call
 from pypto_egg.text import print_type
 
@@ -245,33 +245,62 @@ class _Builder:
         changed = True
         while changed:
             changed = False
+            finite = self._finite()
             for cls in self.classes:
-                kept = [n for n in cls.nodes if n.typed and self._can_be_made(n)]
+                kept = [n for n in cls.nodes if finite.issuperset(n.children) and self._typed(n)]
                 changed |= len(kept) != len(cls.nodes)
                 cls.nodes = kept
 
-    def _can_be_made(self, node: TileNode) -> bool:
-        for child in (*node.children, *node.requires):
-            if not self.classes[child].nodes or self.classes[child].var is None:
-                return False
-        if node.op != "looped":
+    def _finite(self) -> set[int]:
+        """The classes of which a tile can be made without that tile itself."""
+        waiting: dict[int, list[TileNode]] = {}
+        missing: dict[int, int] = {}
+        ready: list[TileNode] = []
+        for node in (node for cls in self.classes for node in cls.nodes):
+            needs = set(node.children)
+            missing[id(node)] = len(needs)
+            for need in needs:
+                waiting.setdefault(need, []).append(node)
+            if not needs:
+                ready.append(node)
+        found: set[int] = set()
+        while ready:
+            node = ready.pop()
+            found.add(node.cls)
+            for user in waiting.pop(node.cls, ()):
+                missing[id(user)] -= 1
+                if missing[id(user)] == 0:
+                    ready.append(user)
+        return found
+
+    def _typed(self, node: TileNode) -> bool:
+        """Whether a node and all that it needs have types which fit."""
+        needed = (*node.children, *node.requires)
+        if not node.typed or any(self.classes[c].var is None for c in needed):
+            return False
+        if not all(self.classes[c].nodes for c in node.requires):
+            return False
+        if node.op not in ("looped", "merged"):
             return True
-        init, yielded = (self._var(child).type for child in node.children)
-        return _carries(init, yielded)
+        first, second = (self._var(child).type for child in node.children)
+        if first == second or (node.op == "looped" and _is_one_fractal(first, second)):
+            return True
+        made = f"{print_type(first)} and {print_type(second)}"
+        self.refused.append((self.classes[node.cls].name, node.op, made))
+        return False
 
 
-def _carries(init: Type, yielded: Type) -> bool:
-    """Whether a loop that starts from one tile can yield the other.
+def _is_one_fractal(init: Type, yielded: Type) -> bool:
+    """Whether an accumulator of one fractal is carried that yields fewer valid rows than it has.
 
-    They are of one type, but that an accumulator may yield fewer valid rows than its seed has,
-    where the loader found no way of narrowing the seed (C-275, C-276).
+    It is packed by its physical rows, whatever the valid ones (C-275).
     """
-    if init == yielded:
-        return True
     if not isinstance(init, TileType) or not isinstance(yielded, TileType):
         return False
     full = {"valid_shape": None, "compact": CompactMode.null}
-    return init.space is Mem.Acc and init.with_view(**full) == yielded.with_view(**full)
+    same = init.with_view(**full) == yielded.with_view(**full)
+    rows = init.shape[-2] if init.rank > 1 else None
+    return init.space is Mem.Acc and same and isinstance(rows, int) and rows <= FRACTAL_ROWS
 
 
 def _forms(snapshot: Snapshot, loaded: Loaded) -> dict[str, tuple[int, str, str]]:

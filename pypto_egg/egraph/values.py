@@ -25,6 +25,8 @@ class Local:
         home: the outermost region in which it can be computed.
         window: the key of the window it is loaded from, for a tensor in global memory.
         defined: False if it may hold what a `tensor.create` left undefined.
+        settled: False for a sum that is carried with all rows valid although its products have
+            fewer (C-275, C-276).
     """
 
     term: Term
@@ -32,6 +34,7 @@ class Local:
     home: Region
     window: str | None = None
     defined: bool = True
+    settled: bool = True
 
 
 @dataclass(frozen=True, slots=True)

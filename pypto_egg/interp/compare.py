@@ -10,7 +10,9 @@ where K is the longest reduction of either program (matmul K times the trip coun
 FP32_STEP is the spacing of float32 at 1, and `step` is the spacing at 1 of the coarsest float type
 to which either program rounds a computed value, or 0 if that is FP32.
 
-Poison (NaN, or the integer sentinels) must stand at the same places in both.
+Poison (NaN, or the integer sentinels) marks what a program leaves undefined. What the earlier
+program defines, the later one must define; what the earlier one leaves undefined is unspecified,
+and the later one may hold anything there.
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ class Comparison:
         max_abs_error, max_rel_error: over the elements that are valid in both.
         tolerance: the largest relative tolerance that was granted.
         poison_before, poison_after: how many output elements hold poison.
+        compared: how many output elements the earlier program defines.
         where: the first difference, or None.
     """
 
@@ -127,6 +130,12 @@ def compare_with(
     first = _with_untouched(wanted.outputs, second, wanted.inputs)
     second = _with_untouched(second, wanted.outputs, wanted.inputs)
     return compare_outputs(first, second, tolerance)
+
+
+def defines_something(outputs: Outputs) -> bool:
+    """Whether any element of what a run leaves behind is defined."""
+    found = [*outputs.returns, *outputs.params.values()]
+    return any(value is not None and not is_poison(np.asarray(value)).all() for value in found)
 
 
 def over_all(comparisons: Sequence[Comparison]) -> Comparison:
@@ -275,16 +284,16 @@ def _compare_one(name: str, before: Result, after: Result, tolerance: float) -> 
     missing_a, missing_b = is_poison(a), is_poison(b)
     both = ~missing_a & ~missing_b
     error, scale, allowed = _errors(a, b, both, tolerance)
-    wrong = (missing_a != missing_b) | (both & ~(error <= allowed))
+    wrong = (missing_b & ~missing_a) | (both & ~(error <= allowed))
     with np.errstate(all="ignore"):
         relative = np.where(scale > 0, error / np.where(scale > 0, scale, 1), 0)
     return _Report(
-        where=_first(name, a, b, wrong, missing_a, missing_b),
+        where=_first(name, a, b, wrong, missing_b),
         abs_error=float(error.max(initial=0)),
         rel_error=float(relative.max(initial=0)),
         poison_before=int(missing_a.sum()),
         poison_after=int(missing_b.sum()),
-        compared=int(a.size),
+        compared=int((~missing_a).sum()),
     )
 
 
@@ -312,15 +321,12 @@ def _first(
     a: np.ndarray,
     b: np.ndarray,
     wrong: np.ndarray,
-    missing_a: np.ndarray,
     missing_b: np.ndarray,
 ) -> Difference | None:
     if not wrong.any():
         return None
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
-    reason = "values differ beyond rounding"
-    if missing_a[index] != missing_b[index]:
-        reason = "poison before only" if missing_a[index] else "poison after only"
+    reason = "poison after only" if missing_b[index] else "values differ beyond rounding"
     return Difference(name, index, _number(a[index]), _number(b[index]), reason)
 
 

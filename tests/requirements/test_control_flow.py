@@ -142,7 +142,7 @@ def test_a_handle_that_passes_writes_stays_memory() -> None:
 for i, (o,) in pl.range(2, init_values=(d,)):
     t = pl.slice(x, [8, 32], [8 * i, 0])
     e = pl.exp(t)
-    if i > n:
+    if i < n:
         p = pl.assemble(o, e, [8 * i, 0])
         q = pl.yield_(p)
     else:

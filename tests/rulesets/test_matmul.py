@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from firing import EXP, MATMUL, assert_fires, assert_silent, matched
+from firing import EXP, MATMUL, assert_fires, assert_silent, cube, matched
 from letters import LETTERS, of
 from products import accumulation
 
@@ -20,6 +20,18 @@ FROM = four("y = MM(a, b)\nz = ACC(y, c, d, init_cond=n > 2)\nreturn z", n="pl.S
 ZEROS = {k: accumulation(32, 48, "FP16", *flags, "zero") for k, flags in LETTERS.items()}
 CREATED = {k: accumulation(40, 48, "FP16", *flags, "created") for k, flags in LETTERS.items()}
 
+ROWS_KNOWN_INSIDE = cube(
+    """
+z = pl.create_tensor([32, 32], pl.FP32)
+for i, (c,) in pl.range(0, 64, 32, init_values=(z,)):
+    v = pl.min(32, i + 9)
+    p = pl.slice(a, [32, 32], [0, i], valid_shape=[v, 32])
+    q = pl.slice(b, [32, 32], [i, 0])
+    s = pl.matmul_acc(c, p, q)
+    y = pl.yield_(s)
+return y"""
+)
+
 # rule: the kernels of the four ways of transposing on which it fires, and on which it does not
 FOUR = {
     "product-on-the-cube": (PRODUCT, BATCH),
@@ -33,6 +45,7 @@ FOUR = {
 CASES = {rule: (fires["nn"], silent["nn"]) for rule, (fires, silent) in FOUR.items()} | {
     "operands-with-k-on-columns": (PRODUCT["nn"], PRODUCT["tn"]),
     "operands-with-k-on-rows": (PRODUCT["tn"], PRODUCT["nn"]),
+    "valid-region-of-an-operand": (ROWS_KNOWN_INSIDE, CREATED["nn"]),
     "created-buffer-can-be-an-accumulator": (
         of("nn", "z = pl.create_tensor([32, 48], pl.FP32)\ny = ACC(z, a, b)\nreturn y"), MATMUL,
     ),
