@@ -61,3 +61,32 @@ def product(workload: Workload, *, nz: bool = False) -> str:
             "",
         )
     )
+
+
+def shared_operand(count: int, *, size: int = 32) -> str:
+    """The text of one InCore function with this many products of one left operand, added up.
+
+    Each product has a weight of its own, a window of one large tensor, on `size` x `size` tensors.
+    """
+    tensor = f"pl.Tensor[[{size}, {size}], pl.FP16]"
+    lines = [
+        "import pypto.language as pl",
+        "",
+        "",
+        "@pl.program",
+        "class Shared:",
+        "    @pl.function(type=pl.FunctionType.InCore)",
+        f"    def shared(self, x: {tensor}, w: pl.Tensor[[{size}, {size * count}], pl.FP16]) -> "
+        f"pl.Tensor[[{size}, {size}], pl.FP32]:",
+    ]
+    total = ""
+    for i in range(count):
+        lines += [
+            f"        w{i} = w[:, {i * size}:{(i + 1) * size}]",
+            f"        p{i} = pl.matmul(x, w{i}, out_dtype=pl.FP32)",
+            f"        e{i} = pl.exp(p{i})",
+        ]
+        lines += [f"        s{i} = pl.add({total}, e{i})"] if total else []
+        total = f"s{i}" if total else f"e{i}"
+    lines.append(f"        return {total}")
+    return "\n".join(lines) + "\n"

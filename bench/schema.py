@@ -174,7 +174,12 @@ SCALING = Table(
         _seconds("reference", "the reference lowering that is compared with"),
         _seconds("verification", "executing both programs and comparing"),
         _seconds("total", "optimize, verification left out"),
-        Column("memory_bytes", INT, "growth of the process' peak memory", measured=True),
+        Column(
+            "memory_bytes",
+            INT,
+            "peak memory of a process that ran it, libraries included",
+            measured=True,
+        ),
         Column("cycles", FLOAT, "of the optimized program"),
     ),
 )

@@ -113,6 +113,125 @@ def alignment(ctx: click.Context, **given: Any) -> None:
     _measure(ctx, "alignment", arguments, given)
 
 
+_PROGRAMS = click.option(
+    "--programs",
+    metavar="NAMES",
+    help="Kernels, workloads, MxNxK or files, with commas.  [default: all kernels and products]",
+)
+
+
+@bench.command(short_help="What each cost model chooses, and what the others say.")
+@_PROGRAMS
+@click.option(
+    "--measurements",
+    metavar="FILE",
+    help='CSV file of measured kernels, as `calibrate` reads it; "published" for those of a2a3.',
+)
+@_TARGETS
+@_MODELS
+@_OVERRIDES
+@_of_a_run
+@click.pass_context
+def models(ctx: click.Context, **given: Any) -> None:
+    """Lower each program by each cost model, and price every choice by every model.
+
+    Prints regrets, rank correlations, the greatest disagreements and errors against measurements.
+    """
+
+    def arguments() -> dict[str, Any]:
+        from pypto_egg.bench.inputs import measurements, sources
+        from pypto_egg.bench.models import arguments_of
+
+        measured = measurements(given["measurements"])
+        return {
+            **arguments_of(sources(given["programs"]), measured),
+            **_targets_and_models(given),
+        }
+
+    _measure(ctx, "models", arguments, given)
+
+
+@bench.command(short_help="optimize against PyPTO's own lowering.")
+@_PROGRAMS
+@_TARGETS
+@_MODELS
+@_OVERRIDES
+@_of_a_run
+@click.pass_context
+def baseline(ctx: click.Context, **given: Any) -> None:
+    """Compare what optimize makes of each program with the reference lowering.
+
+    Exits with 70 if it is dearer anywhere, which is a fault of pypto-egg.
+    """
+
+    def arguments() -> dict[str, Any]:
+        from pypto_egg.bench.baseline import arguments_of
+        from pypto_egg.bench.inputs import sources
+
+        return {**arguments_of(sources(given["programs"])), **_targets_and_models(given)}
+
+    run, store = _measure(ctx, "baseline", arguments, given)
+    from pypto_egg.bench.baseline import failures
+
+    lost = failures(store.rows(run))
+    for line in lost:
+        click.echo(f"loss: {line}", err=True)
+    if lost:
+        raise click.exceptions.Exit(70)
+
+
+@bench.command(short_help="Time and memory of growing programs.")
+@click.option("--sizes", metavar="LIST", help="Sizes, with commas.  [default: 5,10,25,50,100]")
+@click.option("--families", metavar="LIST", help="layers, shared or both.  [default: both]")
+@click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True)
+@_TARGETS
+@click.option("--cost-model", default="mte2_mad", show_default=True, metavar="NAMES")
+@_OVERRIDES
+@_of_a_run
+@click.pass_context
+def scaling(ctx: click.Context, **given: Any) -> None:
+    """Measure how the stages of optimize grow with the program.
+
+    Each size gets a process of its own, one after the other.
+    """
+
+    def arguments() -> dict[str, Any]:
+        from pypto_egg.bench.scaling import FAMILIES
+        from pypto_egg.bench.scaling import sizes as sizes_of
+
+        known = tuple(FAMILIES)
+        return {
+            "families": _listed(given["families"], "--families", known) or list(known),
+            "sizes": sizes_of(given["sizes"]),
+            "repeats": given["repeats"],
+            **_targets_and_models(given),
+        }
+
+    _measure(ctx, "scaling", arguments, given)
+
+
+@bench.command(short_help="All extractors on a folder of e-graphs.")
+@click.argument("folder", metavar="DIR", required=False)
+@click.option("--extractors", metavar="LIST", help="Extractors, with commas.  [default: all]")
+@click.option("--deadline", type=float, default=60.0, show_default=True, help="Seconds for each.")
+@_of_a_run
+@click.pass_context
+def extraction(ctx: click.Context, **given: Any) -> None:
+    """Run all extractors on the e-graphs in DIR, files in egraph-serialize JSON."""
+
+    def arguments() -> dict[str, Any]:
+        from pypto_egg.bench.extraction import arguments_of, known_extractors
+
+        if given["folder"] is None:
+            raise click.UsageError("name a folder of e-graphs, or --resume a run")
+        if not given["deadline"] > 0:
+            raise click.BadParameter("it is above 0", param_hint="--deadline")
+        names = known_extractors(given["extractors"])
+        return arguments_of(given["folder"], names, given["deadline"])
+
+    _measure(ctx, "extraction", arguments, given)
+
+
 @bench.command(short_help="List the runs in the file.")
 @_DB
 def runs(db: str | None) -> None:
@@ -173,7 +292,7 @@ def _measure(
     command: str,
     arguments: Callable[[], Mapping[str, Any]],
     given: Mapping[str, Any],
-) -> None:
+) -> tuple[Run, Store]:
     """Run a command or go on with a run of it, and tell what came out."""
     from rich.console import Console
 
@@ -195,6 +314,7 @@ def _measure(
         click.echo(f"interrupted; go on with: pypto-egg bench {command} --resume {name}", err=True)
         raise
     _tell(store, run, given, quiet=given["quiet"])
+    return run, store
 
 
 def _resumed(ctx: click.Context, store: Store, command: str, name: str) -> Run:
