@@ -6,6 +6,7 @@ are depends on the task alone.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -127,7 +128,7 @@ def _ray(command: str, tasks: Iterable[tuple[int, Task]]) -> Iterator[Result]:
     started = not ray.is_initialized()
     if started:
         # RAY_ADDRESS names a cluster; without it one is made of this machine.
-        ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
+        ray.init(log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
     remote = ray.remote(run_task)
     waiting, running = iter(tasks), list[Any]()
     try:
