@@ -2,6 +2,9 @@
 
 One process for each kernel, one thread for each queue; the format counts microseconds, and one of
 them stands for one cycle. Arrows lead from an instruction to those that could start at its end.
+
+Importers count whole nanoseconds and drop slices that overlap by one, so times are rounded to
+eighths of a cycle: 125 ns, and exact in binary and in decimal.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from pypto_egg.extract.cost.timing import QUEUES
 from pypto_egg.lowering import Lowering
 from pypto_egg.report.instructions import Instruction, KernelSchedule, kernel_schedule
 
+_MOST = 1 << 32
+"""More than the instructions of a kernel: ids of arrows are whole numbers, as importers want."""
 TIME_UNIT = "1 us in this file is 1 cycle of the AI-core clock"
 
 
@@ -65,6 +70,10 @@ def _names(process: int, schedule: KernelSchedule, target: str) -> Iterator[dict
         yield named("thread_sort_index", thread, {"sort_index": thread})
 
 
+def _eighths(cycles: float) -> int:
+    return round(cycles * 8)
+
+
 def _thread(instruction: Instruction) -> int:
     return QUEUES.index(instruction.queue) + 1
 
@@ -79,11 +88,12 @@ def _instructions(process: int, schedule: KernelSchedule) -> Iterator[dict[str, 
             "cat": one.queue,
             "pid": process,
             "tid": _thread(one),
-            "ts": one.start,
-            "dur": one.cycles,
+            "ts": _eighths(one.start) / 8,
+            "dur": (_eighths(one.end) - _eighths(one.start)) / 8,
             "args": {
                 "instruction": number,
                 "what": one.what,
+                "cycles": one.cycles,
                 "waited_for": other,
                 "critical": number in critical,
             },
@@ -97,9 +107,12 @@ def _arrows(process: int, schedule: KernelSchedule) -> Iterator[dict[str, Any]]:
     """
     for number, one in enumerate(schedule.instructions):
         other = schedule.instructions[one.waited_for] if one.waited_for is not None else None
-        if other is None or other.queue == one.queue or not other.cycles or not one.cycles:
+        if other is None or other.queue == one.queue:
             continue
-        shared = {"name": "waits", "cat": "waits", "id": f"{process}.{number}", "pid": process}
-        middle = (other.start + other.end) / 2
+        starts, ends = _eighths(other.start), _eighths(other.end)
+        if starts == ends or _eighths(one.start) == _eighths(one.end):
+            continue
+        shared = {"name": "waits", "cat": "waits", "id": process * _MOST + number, "pid": process}
+        middle, begin = (starts + ends) // 2 / 8, _eighths(one.start) / 8
         yield {"ph": "s", **shared, "tid": _thread(other), "ts": middle}
-        yield {"ph": "f", "bp": "e", **shared, "tid": _thread(one), "ts": one.start}
+        yield {"ph": "f", "bp": "e", **shared, "tid": _thread(one), "ts": begin}
