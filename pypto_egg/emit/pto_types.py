@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from pypto_egg.errors import NzError, OptionError, PtoTextError
 from pypto_egg.ir.dtype import DType
-from pypto_egg.ir.enums import CompactMode, PadValue, TensorLayout
+from pypto_egg.ir.enums import CompactMode, Mem, PadValue, TensorLayout
 from pypto_egg.ir.fold import Dim, const_value
 from pypto_egg.ir.program import Function
 from pypto_egg.ir.types import TensorType, TileType
@@ -20,10 +20,15 @@ from pypto_egg.source import Span
 
 NZ_RANK = 5
 FIRST_NZ_ASSEMBLER = (0, 61)
+# PyPTO's spelling (pto_type_utils.cpp). Packed 4-bit types are left out: their tiles are counted in
+# pairs of elements, which no tile of this package is.
 _ELEMENTS = {
-    "INT8": "i8", "INT16": "i16", "INT32": "i32", "INT64": "i64", "INDEX": "index",
+    "INT8": "i8", "INT16": "i16", "INT32": "i32", "INT64": "i64", "INDEX": "index", "BOOL": "i1",
+    "UINT8": "ui8", "UINT16": "ui16", "UINT32": "ui32", "UINT64": "ui64",
     "FP16": "f16", "BF16": "bf16", "FP32": "f32",
+    "FP8E4M3FN": "f8E4M3FN", "FP8E5M2": "f8E5M2", "FP8E8M0": "!pto.f8E8M0", "HF8": "!pto.hif8",
 }  # fmt: skip
+_SPACES = {Mem.LeftScale: "scaling", Mem.RightScale: "scaling"}
 _PAD = {PadValue.null: 0, PadValue.zero: 1, PadValue.max: 2, PadValue.min: 3}
 _LAYOUTS = {TensorLayout.ND: "nd", TensorLayout.DN: "dn", TensorLayout.NZ: "nz"}
 _TAKEN = re.compile(r"(c|cm|arg)\d.*")
@@ -136,6 +141,11 @@ def _extent(dim: Dim) -> str:
     return "?" if value is None else str(value)
 
 
+def dynamic_valid(kind: TileType) -> bool:
+    """Whether the valid extents of a tile are those of the run time."""
+    return any(const_value(dim) is None for dim in kind.valid_shape)
+
+
 def _fields(kind: TileType, name: str, span: Span | None) -> tuple[str, str]:
     """The fields of a tile's type: what it is of, and how it lies and is filled."""
     extents = [const_value(dim) for dim in kind.shape]
@@ -153,8 +163,10 @@ def _fields(kind: TileType, name: str, span: Span | None) -> tuple[str, str]:
             hint="extract the part into a tile of its own",
         )
     element = element_type(kind.dtype, name, span)
-    head = f"loc={kind.space.name.lower()}, dtype={element}, rows={extents[0]}, cols={extents[1]},"
-    rows, cols = (_extent(dim) for dim in kind.valid_shape)
+    place = _SPACES.get(kind.space, kind.space.name.lower())
+    head = f"loc={place}, dtype={element}, rows={extents[0]}, cols={extents[1]},"
+    # PTOAS takes two static valid extents or two of the run time, not one of each.
+    rows, cols = ("?", "?") if dynamic_valid(kind) else map(_extent, kind.valid_shape)
     tail = (
         f"blayout={view.blayout.value}, slayout={view.slayout.value}, fractal={view.fractal}, "
         f"v_row={rows}, v_col={cols}, pad={_PAD[view.pad]}"
