@@ -24,7 +24,8 @@ from pypto_egg.ir.enums import FunctionType
 from pypto_egg.ir.program import Function, Param, Program
 from pypto_egg.ir.stmt import Return
 from pypto_egg.ir.visit import walk
-from pypto_egg.lower_function import Options, has_tensor_work, lower_function
+from pypto_egg.lower_function import Options, has_tensor_work
+from pypto_egg.lower_once import LowerOnce
 from pypto_egg.lowering import FunctionReport, Lowering
 from pypto_egg.nz import block_nz, check_actual_stores
 from pypto_egg.packing import NzMode, check_mode, weigh_packing
@@ -81,8 +82,9 @@ def optimize(
     chosen = _options(target, cost_model, extractor, groups, limits, True, deadline_seconds)
     source = _read(program)
     baseline, refused = _baseline(source, chosen)
+    once = LowerOnce(chosen)
     try:
-        result = _lower_program(source, chosen)
+        result = _lower_program(source, once)
     except SaturationLimitError as error:
         if baseline is None:
             raise
@@ -95,7 +97,7 @@ def optimize(
         result = replace(baseline, fallback="what the search found is dearer")
     result = replace(result, baseline=baseline, baseline_refused=refused)
     result = weigh_packing(
-        result, nz, lambda given: _lower_program(given, chosen), chosen.model, chosen.target
+        result, nz, lambda given: _lower_program(given, once), chosen.model, chosen.target
     )
     return verified(result, verify)
 
@@ -113,7 +115,7 @@ def lower(
     Arguments and exceptions are those of `optimize`.
     """
     chosen = _options(target, cost_model, "exact", LOWERING, limits, False, None)
-    return verified(_lower_program(_read(program), chosen), verify)
+    return verified(_lower_program(_read(program), LowerOnce(chosen)), verify)
 
 
 def _options(
@@ -152,12 +154,13 @@ def _read(program: Program | str | Path) -> Program:
 def _baseline(source: Program, chosen: Options) -> tuple[Lowering | None, str]:
     reference = replace(chosen, groups=LOWERING, alternatives=False, extractor="exact")
     try:
-        return _lower_program(source, reference), ""
+        return _lower_program(source, LowerOnce(reference)), ""
     except LoweringError as error:
         return None, f"{error.code}: {error.message}"
 
 
-def _lower_program(source: Program, chosen: Options) -> Lowering:
+def _lower_program(source: Program, once: LowerOnce) -> Lowering:
+    chosen = once.chosen
     source = with_result_types(with_window_versions(source))
     verify_program(source, stage="tensor")
     functions: list[Function] = []
@@ -176,7 +179,7 @@ def _lower_program(source: Program, chosen: Options) -> Lowering:
         function = with_bulk_stores(function, overlapping)
         function = with_pages(function, source, overlapping)
         check_store_paths(function, source, overlapping)
-        emitted, report = lower_function(function, source, chosen, overlapping)
+        emitted, report = once.function(function, source, overlapping)
         functions.append(emitted.function)
         reports.append(report)
         gained[function.name] = emitted.outputs
