@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 
 from markupsafe import Markup
 
+from pypto_egg.bench.figures import Table
 from pypto_egg.bench.plots.alignment import Choices, products, shown
 from pypto_egg.bench.plots.catalogue import plots
 from pypto_egg.bench.plots.drawing import Plot
@@ -75,6 +77,7 @@ def report_page(run: Run, rows: Sequence[Row]) -> str:
         started=f"{run.started:%Y-%m-%d %H:%M} UTC",
         arguments=[(name, _words(value)) for name, value in run.arguments.items() if value],
         drawn=[_drawn(plot) for plot in plots(run.command, rows)],
+        summaries=_summaries(run.command, rows) if rows else (),
         products=_products(rows) if run.command == "alignment" else (),
         table=result_table(run.command, rows, MOST_ROWS) if rows else None,
     )
@@ -102,6 +105,14 @@ def _words(value: object) -> str:
         # A workload by its name; what else it is stands in the rows.
         return _words(value.get("name") or [f"{name} {_words(of)}" for name, of in value.items()])
     return "" if value is None else str(value)
+
+
+def _summaries(command: str, rows: Sequence[Row]) -> Sequence[Table]:
+    """The tables that the command prints; those of alignments are the page's own."""
+    if command == "alignment":
+        return ()
+    tables: Sequence[Table] = import_module(f"pypto_egg.bench.{command}").summary(rows)
+    return tables
 
 
 def _products(rows: Sequence[Row]) -> tuple[ProductRow, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
+from pypto_egg.bench.figures import geometric_mean
 from pypto_egg.bench.plots.drawing import Drawing, Plot, plain
 from pypto_egg.bench.plots.heat import Heat, letters_on
 from pypto_egg.bench.plots.matrix import matrix_plot

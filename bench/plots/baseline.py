@@ -9,8 +9,8 @@ from pypto_egg.bench.plots.pipes import Stack, pipe_bars
 from pypto_egg.bench.schema import Row
 from pypto_egg.extract.cost.model import PIPES
 
-MOST_PROGRAMS = 40
-"""Programs whose pipes are drawn: those with the greatest difference."""
+MOST_SPEEDUPS, MOST_PIPES = 60, 20
+"""Programs that are drawn: those with the greatest difference."""
 _COLOURS = {"win": SERIES[2], "loss": SERIES[1], "equal": SERIES[6]}
 
 
@@ -20,9 +20,9 @@ def baseline_plots(rows: Sequence[Row]) -> tuple[Plot, ...]:
     for against in dict.fromkeys(str(row["against"]) for row in rows):
         own = [row for row in rows if row["against"] == against and row["speedup"] is not None]
         if own:
-            plots.append(speedup_plot(against, own))
             differing = sorted(own, key=lambda row: -abs(float(row["speedup"] or 1.0) - 1.0))
-            groups = list(_pipes(differing[:MOST_PROGRAMS], against))
+            plots.append(speedup_plot(against, differing[:MOST_SPEEDUPS], len(own)))
+            groups = list(_pipes(differing[:MOST_PIPES], against))
             plots.append(pipe_bars(f"pipes-{against}", f"Pipes: {against}", _PIPES, groups))
     return tuple(plots)
 
@@ -33,8 +33,8 @@ _PIPES = (
 )
 
 
-def speedup_plot(against: str, rows: Sequence[Row]) -> Plot:
-    """The speedup of each program, the greatest first."""
+def speedup_plot(against: str, rows: Sequence[Row], among: int) -> Plot:
+    """The speedup of each program, the greatest first; `among` is how many were compared."""
     ordered = sorted(rows, key=lambda row: -float(row["speedup"] or 0.0))
 
     def draw(drawing: Drawing) -> None:
@@ -56,7 +56,8 @@ def speedup_plot(against: str, rows: Sequence[Row]) -> Plot:
     return Plot(
         f"speedup-{against}",
         f"Against {against}",
-        "To the right of the line optimize is faster.",
+        f"To the right of the line optimize is faster. The {len(rows)} of {among} comparisons that "
+        "differ most.",
         (7.6, 1.3 + 0.21 * len(ordered)),
         draw,
     )

@@ -24,6 +24,8 @@ PIPE_COLOURS: Mapping[str, str] = {
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#f0e442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LONGEST = 90
+_FEW_DECADES = 200.0
+_LONG_LABEL = 22
 
 
 @dataclass(frozen=True)
@@ -76,15 +78,18 @@ class Drawing:
         return axes
 
     def logarithmic(self, axes: Axes, *directions: Literal["x", "y"]) -> None:
-        """Logarithmic axes with plain numbers at 1, 2 and 5 of each power of ten."""
+        """Logarithmic axes with plain numbers at each power of ten, and at 2 and 5 times it where
+        that many fit. Call it when everything is drawn."""
         from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
         for direction in directions:
             axes.set(**{f"{direction}scale": "log"})
             axis = axes.xaxis if direction == "x" else axes.yaxis
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            low, high = axes.dataLim.intervalx if direction == "x" else axes.dataLim.intervaly
+            wide = low > 0 and high / low > _FEW_DECADES
+            axis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
             axis.set_minor_locator(NullLocator())
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
 
     def point(self, axes: Axes, at: tuple[float, float], style: Style, text: str) -> None:
         """A mark at a place, and what it says."""
@@ -105,7 +110,10 @@ class Drawing:
         axes.plot([], [], linestyle="", color=style.colour, marker=style.marker, label=label)
 
     def legend(self, axes: Axes, columns: int = 4) -> None:
-        """The legend above the axes, where it hides nothing."""
+        """The legend above the axes, where it hides nothing; in two columns if labels are long."""
+        labels = axes.get_legend_handles_labels()[1]
+        if max(map(len, labels), default=0) > _LONG_LABEL:
+            columns = min(columns, 2)
         axes.legend(
             loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, frameon=False, fontsize=8.5
         )

@@ -16,7 +16,6 @@ def extraction_plots(rows: Sequence[Row]) -> tuple[Plot, ...]:
 
     def draw(drawing: Drawing) -> None:
         axes = drawing.axes("seconds of the search", "cost / least that was found")
-        drawing.logarithmic(axes, "x")
         for number, extractor in enumerate(extractors):
             style = series_style(number)
             for row in rows:
@@ -26,6 +25,7 @@ def extraction_plots(rows: Sequence[Row]) -> tuple[Plot, ...]:
                 took = max(float(seconds or 0.0), _LEAST_SECONDS)
                 drawing.point(axes, (took, float(ratio)), style, _words(row))
             drawing.key(axes, plain(extractor), style)
+        drawing.logarithmic(axes, "x")
         axes.grid(alpha=0.6, linewidth=0.5)
         axes.margins(0.06)
         drawing.legend(axes)

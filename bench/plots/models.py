@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, log
-from statistics import geometric_mean
 
+from pypto_egg.bench.figures import geometric_mean
 from pypto_egg.bench.plots.drawing import Drawing, Plot, plain, series_style
 from pypto_egg.bench.plots.matrix import matrix_plot
 from pypto_egg.bench.schema import Row
@@ -43,15 +43,14 @@ def regret_plot(target: str, rows: Sequence[Row]) -> Plot:
             f"{len(regrets)} programs\nat most {100 * worst:.1f} %: {program}"
         )
         cells[chosen, priced] = (mean, f"{mean:.1f} %", words)
-    names = list(dict.fromkeys(name for pair in found for name in pair))
     return matrix_plot(
         f"regret-{target}",
         f"Regret on {target}",
         "What a model's choice costs under another model, above that model's own choice: the "
         "geometric mean over all programs, in percent. 0 on the diagonal.",
         ("priced by", "chosen by"),
-        names,
-        names,
+        list(dict.fromkeys(chosen for chosen, _ in found)),
+        list(dict.fromkeys(priced for _, priced in found)),
         cells,
         least_span=10.0,
     )
@@ -59,7 +58,7 @@ def regret_plot(target: str, rows: Sequence[Row]) -> Plot:
 
 def mean_regret(regrets: Sequence[float]) -> float:
     """The geometric mean of the ratios 1 + regret, less 1."""
-    return geometric_mean([1 + regret for regret in regrets]) - 1
+    return geometric_mean(1 + regret for regret in regrets) - 1
 
 
 def measured_plot(rows: Sequence[Row]) -> Plot:
@@ -72,7 +71,6 @@ def measured_plot(rows: Sequence[Row]) -> Plot:
 
     def draw(drawing: Drawing) -> None:
         axes = drawing.axes("measured cycles", "cycles by the model")
-        drawing.logarithmic(axes, "x", "y")
         every = [value for points in pairs.values() for x, y, _ in points for value in (x, y)]
         ends = [min(every, default=1.0), max(every, default=10.0)]
         axes.plot(ends, ends, color=drawing.ink.text, linewidth=0.8, label="equal")
@@ -81,6 +79,7 @@ def measured_plot(rows: Sequence[Row]) -> Plot:
             for x, y, row in points:
                 drawing.point(axes, (x, y), style, _measured_words(model, x, y, row))
             drawing.key(axes, plain(model), style)
+        drawing.logarithmic(axes, "x", "y")
         axes.grid(alpha=0.6, linewidth=0.5)
         drawing.legend(axes)
 

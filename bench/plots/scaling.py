@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from pypto_egg.bench.plots.drawing import Drawing, Plot, plain, series_style
+from pypto_egg.bench.figures import fitted_exponent, geometric_mean
+from pypto_egg.bench.plots.drawing import Drawing, Plot, Style, plain, series_style
 from pypto_egg.bench.schema import SCALING, Row
 
 if TYPE_CHECKING:
@@ -39,11 +38,10 @@ def scaling_plots(rows: Sequence[Row]) -> tuple[Plot, ...]:
 def fitted(points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
     """(factor, exponent) of the power law through the points, by least squares of the logarithms;
     None unless there are two different sizes."""
-    if len({x for x, _ in points}) < 2:
+    exponent = fitted_exponent(points)
+    if exponent is None:
         return None
-    xs, ys = np.log([x for x, _ in points]), np.log([y for _, y in points])
-    exponent, constant = np.polyfit(xs, ys, 1)
-    return float(np.exp(constant)), float(exponent)
+    return geometric_mean(y / x**exponent for x, y in points), exponent
 
 
 def _points(rows: Sequence[Row], name: str) -> list[tuple[float, float]]:
@@ -61,9 +59,9 @@ def _log_log(
 ) -> Plot:
     def draw(drawing: Drawing) -> None:
         axes = drawing.axes("size of the program (layers, blocks or products)", unit)
-        drawing.logarithmic(axes, "x", "y")
         for number, (label, points) in enumerate(series.items()):
             _series(drawing, axes, number, label, points)
+        drawing.logarithmic(axes, "x", "y")
         axes.grid(alpha=0.6, linewidth=0.5)
         drawing.legend(axes, 3)
 
@@ -80,6 +78,8 @@ def _series(
     if not points:
         return
     style, law = series_style(number), fitted(points)
+    if label == "total":
+        style = Style(drawing.ink.text, "h")
     words = label
     if law is not None:
         factor, exponent = law

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 import report_rows as rows_of
 
+from pypto_egg.bench.models import summary
 from pypto_egg.bench.report_page import MOST_ROWS, report_page
 from pypto_egg.bench.result_table import result_table, shown
 from pypto_egg.bench.schema import ALIGNMENT, TABLES, Row
@@ -58,6 +59,15 @@ def test_products_lead_to_their_heat_maps() -> None:
     assert {"#product-1-heat", "#product-2-heat"} <= {a.get("href") for a in page.of("a")}
     assert "6 of 9" in page.text
     assert "5 rows are not whole fractals" in page.text
+
+
+def test_the_tables_that_the_command_prints_stand_on_the_page() -> None:
+    page = page_of("models")
+    titles = [table.title for table in summary(rows_of.models())]
+    assert len(titles) >= 3
+    assert all(title in page.text for title in titles)
+    tables = [attrs["id"] for attrs in page.of("table") if attrs.get("id")]
+    assert tables[: len(titles)] == [f"summary-{n}" for n in range(1, len(titles) + 1)]
 
 
 def test_what_is_the_same_in_all_rows_is_said_once() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
@@ -11,6 +12,9 @@ from pypto_egg import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+_FIGURE = re.compile(r"[+-]?[\d,]+(\.\d+)?( ?%)?")
+"""A number of a table, as opposed to words."""
 
 
 def page(template: str, title: str, **values: object) -> str:
@@ -51,6 +55,7 @@ def _environment() -> Environment:
     templates.filters["cycles"] = lambda value: f"{value:,.0f}"
     templates.filters["percent"] = lambda share: f"{100 * share:.6g}%"
     templates.filters["share"] = lambda share: f"{100 * share:.1f} %"
+    templates.tests["figure"] = lambda cell: _FIGURE.fullmatch(cell) is not None
     return templates
 
 

@@ -2,7 +2,7 @@
 // Tables: a click on a column's title sorts by it, a second one the other way round.
 const key = (cell) => {
   const text = cell.textContent.trim();
-  const number = text === "" ? NaN : Number(text.replaceAll(",", ""));
+  const number = text === "" ? NaN : Number(text.replaceAll(",", "").replace(/ ?%$/, ""));
   return Number.isNaN(number) ? text : number;
 };
 const order = (a, b) => {
