@@ -17,14 +17,9 @@ from pypto_egg.diagnose import check_feasible
 from pypto_egg.egraph.direct import direct_outputs
 from pypto_egg.egraph.load import Loaded, load_function
 from pypto_egg.egraph.saturate import Limits, RuleGroup, session
-from pypto_egg.egraph.skeleton import Skeleton
 from pypto_egg.egraph.snapshot import Snapshot
 from pypto_egg.egraph.tilegraph import TileGraph, tile_graph
-from pypto_egg.emit.emit import Emitted, emit_function
-from pypto_egg.emit.gaps import reshaped_gaps
-from pypto_egg.emit.hazards import hazards
-from pypto_egg.emit.liveness import Peak, peaks
-from pypto_egg.emit.names import base_of
+from pypto_egg.emit.emit import Emitted
 from pypto_egg.errors import (
     CapacityError,
     ExtractionError,
@@ -33,7 +28,7 @@ from pypto_egg.errors import (
     OptionError,
 )
 from pypto_egg.extract.cost.model import ZERO, CostModel
-from pypto_egg.extract.problem import Constraint, Problem
+from pypto_egg.extract.problem import Problem
 from pypto_egg.extract.registry import FORBIDDEN
 from pypto_egg.extract.result import Selection
 from pypto_egg.ir.enums import Mem
@@ -44,7 +39,9 @@ from pypto_egg.lowering import FunctionReport
 from pypto_egg.ops.registry import lookup
 from pypto_egg.price import Priced, cheapest, price
 from pypto_egg.rulesets.catalogue import ALL
+from pypto_egg.simulated import Simulated, shortest
 from pypto_egg.target.target import Target
+from pypto_egg.trial import Trial, try_selection
 
 # Each round rules out tiles that do not fit together or ops that destroy a value; more rounds than
 # this means that limits and alternatives are at odds in a way that further cuts will not settle.
@@ -109,15 +106,15 @@ def lower_function(
             raise
         return blocked
     on_chip = _assembled_on_chip(function, source, chosen, overlapping)
-    return made if on_chip is None else _cheapest([made, on_chip], chosen)
+    return made if on_chip is None else _cheapest([made, on_chip])
 
 
 _Made = tuple[Emitted, FunctionReport]
 
 
-def _cheapest(made: list[_Made], chosen: Options) -> _Made:
+def _cheapest(made: list[_Made]) -> _Made:
     """The lowering of least cost; the first of equals."""
-    return min(made, key=lambda one: chosen.model.fold([one[1].cost]))
+    return min(made, key=lambda one: one[1].cycles)
 
 
 def _assembled_on_chip(
@@ -151,7 +148,7 @@ def _blocked(
             continue
         if not chosen.alternatives:
             break
-    return _cheapest(found, chosen) if found else None
+    return _cheapest(found) if found else None
 
 
 def _room(target: Target) -> Room:
@@ -184,19 +181,45 @@ def _lowered(
     check_feasible(function, loaded, graph, saturation, chosen.target)
     with _timed(seconds, "price"):
         priced = price(graph, loaded.skeleton, chosen.model, chosen.target)
-    emitted, selection, used, problem = _fitting(function, loaded, graph, priced, chosen, seconds)
+    selection, trial, problem = _fitting(function, loaded, graph, priced, chosen, seconds)
+    status, bound = selection.status, selection.bound
+    if chosen.model.objective == "simulated" and chosen.alternatives:
+        with _timed(seconds, "simulate"):
+            found = _shortest(function, loaded, graph, priced, chosen, selection, trial, problem)
+        if found is not None:
+            selection, trial = found.selection, found.trial
+            status, bound = found.status, found.bound
     # Nodes that destroy a value stay ruled out when somebody asks for other choices.
     priced = replace(priced, problem=replace(priced.problem, forbidden=problem.forbidden))
     cost = ZERO
     for node in selection.choice.values():
         cost = cost + priced.vectors[node]
     report = FunctionReport(
-        function.name, cost, len(graph.classes), len(priced.nodes), saturation, selection.status,
-        selection.bound, seconds, {space.value: peak.size_bytes for space, peak in used.items()},
+        function.name, cost, len(graph.classes), len(priced.nodes), saturation, status, bound,
+        seconds, {space.value: peak.size_bytes for space, peak in trial.used.items()},
         Account(function, loaded.skeleton, graph, priced, selection, chosen.target, chosen.model,
                 tuple(problem.constraints)),
     )  # fmt: skip
-    return emitted, report
+    return trial.emitted, report
+
+
+def _shortest(
+    function: Function,
+    loaded: Loaded,
+    graph: TileGraph,
+    priced: Priced,
+    chosen: Options,
+    selection: Selection,
+    trial: Trial,
+    problem: Problem,
+) -> Simulated | None:
+    """The selection whose kernel simulates shortest; None where it cannot be simulated."""
+
+    def attempt(choice: Mapping[int, int]) -> Trial:
+        return try_selection(function, loaded.skeleton, graph, priced, choice, chosen.target)
+
+    model, target, seconds = chosen.model, chosen.target, chosen.deadline_seconds
+    return shortest(problem, selection, trial, attempt, model, target, seconds)
 
 
 def _typed_graph(
@@ -223,8 +246,9 @@ def _fitting(
     priced: Priced,
     chosen: Options,
     seconds: dict[str, float],
-) -> tuple[Emitted, Selection, dict[Mem, Peak], Problem]:
-    """The cheapest selection whose buffers fit on chip and are not overwritten too early.
+) -> tuple[Selection, Trial, Problem]:
+    """The cheapest selection whose buffers fit on chip and are not overwritten too early, what it
+    makes, and the problem with the limits that led to it.
 
     Both are matters of live ranges, which are known once a selection is emitted; each set of
     tiles that does not fit and each op that destroys a value becomes a limit on the next
@@ -249,7 +273,7 @@ def _fitting(
                 function, loaded.skeleton, graph, priced, selection.choice, chosen.target
             )
         if trial.fits:
-            return trial.emitted, selection, trial.used, problem
+            return selection, trial, problem
         problem = trial.ruled_out(problem)
         lost.extend(trial.lost)
     raise CapacityError(
@@ -257,117 +281,6 @@ def _fitting(
         span=function.span,
         hint="use smaller tiles, or split the function",
     )
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A selection as a function, and what keeps it from being one that runs.
-
-    Args:
-        used: the worst place of each memory space.
-        cuts: limits that rule out the sets of tiles that overfill a space.
-        faulty: nodes that overwrite a value which is still needed, or read the gaps of a window,
-            each in a set of its own.
-        lost: what each of them does, in words.
-    """
-
-    emitted: Emitted
-    used: dict[Mem, Peak]
-    cuts: tuple[Constraint, ...]
-    faulty: tuple[tuple[int, ...], ...]
-    lost: tuple[str, ...]
-
-    @property
-    def fits(self) -> bool:
-        """Whether it runs as it is: enough room, and no value lost."""
-        return not self.cuts and not self.faulty
-
-    def ruled_out(self, problem: Problem) -> Problem:
-        """The problem without the selections that fail as this one does."""
-        return replace(
-            problem,
-            constraints=(*problem.constraints, *self.cuts),
-            forbidden=(*problem.forbidden, *self.faulty),
-        )
-
-
-def try_selection(
-    function: Function,
-    skeleton: Skeleton,
-    graph: TileGraph,
-    priced: Priced,
-    choice: Mapping[int, int],
-    target: Target,
-) -> Trial:
-    """The function that a selection (class -> node) makes, with its faults.
-
-    Raises:
-        LoweringError: a value of the source itself is overwritten while it is needed.
-    """
-    nodes = {cls: priced.nodes[node] for cls, node in choice.items()}
-    emitted = emit_function(function, skeleton, graph, nodes)
-    used = peaks(emitted.function)
-    position = {id(node): i for i, node in enumerate(priced.nodes)}
-    cuts = _cuts(function, emitted, used, position, target)
-    faulty = _faulty(function, emitted, position)
-    return Trial(emitted, used, tuple(cuts), tuple(faulty), tuple(faulty.values()))
-
-
-def _faulty(
-    function: Function, emitted: Emitted, position: dict[int, int]
-) -> dict[tuple[int, ...], str]:
-    """The nodes that make a program wrong where they stand, and what they do in words."""
-    found: dict[tuple[int, ...], str] = {}
-    for hazard in hazards(emitted.function):
-        node = emitted.origin.get(hazard.by) if hazard.by is not None else None
-        if node is None:
-            raise LoweringError(
-                f"function '{function.name}': '{hazard.lost.name}' is overwritten while its old "
-                "value is still needed",
-                span=function.span,
-                hint="use a copy of the value",
-            )
-        assert node.recipe is not None
-        op = node.recipe.steps[-1].call.op.replace("tile.", "tensor.")
-        words = f"{op} leaves its result in the place of '{base_of(hazard.lost.name)}'"
-        found.setdefault((position[id(node)],), words)
-    for reshaped in reshaped_gaps(emitted.function):
-        node = emitted.origin[reshaped]
-        words = f"tensor.reshape gives '{base_of(reshaped.name)}' the gaps of a window"
-        found.setdefault((position[id(node)],), words)
-    return found
-
-
-def _cuts(
-    function: Function,
-    emitted: Emitted,
-    used: dict[Mem, Peak],
-    position: dict[int, int],
-    target: Target,
-) -> list[Constraint]:
-    """Limits that rule out the sets of tiles that overfill a memory space."""
-    cuts = []
-    for space, peak in used.items():
-        limit = target.capacity_bytes(space)
-        if peak.size_bytes <= limit:
-            continue
-        weights: dict[int, float] = {}
-        fixed = 0.0
-        for buffer in peak.buffers:
-            node = emitted.origin.get(buffer.var)
-            if node is None:
-                fixed += buffer.size_bytes
-                continue
-            weights[position[id(node)]] = weights.get(position[id(node)], 0) + buffer.size_bytes
-        names = ", ".join(
-            f"{buffer.var.name} ({buffer.size_bytes} bytes)" for buffer in peak.buffers
-        )
-        label = (
-            f"{space.value} of function '{function.name}': {peak.size_bytes} bytes needed at "
-            f"once, {limit} available: {names}"
-        )
-        cuts.append(Constraint(label, weights, limit - fixed))
-    return cuts
 
 
 def _no_selection(

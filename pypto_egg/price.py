@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from pypto_egg.egraph.recipes import Recipe
 from pypto_egg.egraph.skeleton import Skeleton
@@ -46,8 +47,8 @@ def price(graph: TileGraph, skeleton: Skeleton, model: CostModel, target: Target
     """The problem of choosing a node for each class at the least cost (cycles)."""
     nodes: list[TileNode] = []
     vectors: list[CostVector] = []
-    for cls in graph.classes:
-        times = skeleton.multiplicity.get(cls.region, 1)
+    times = [skeleton.multiplicity.get(cls.region, 1) for cls in graph.classes]
+    for position, cls in enumerate(graph.classes):
         for node in cls.nodes:
             try:
                 cost = recipe_cost(node.recipe, model, target) if node.recipe else ZERO
@@ -55,11 +56,16 @@ def price(graph: TileGraph, skeleton: Skeleton, model: CostModel, target: Target
                 graph.refused.append((cls.name, node.op, error.message))
                 continue
             nodes.append(node)
-            vectors.append(cost * times)
+            vectors.append(cost * times[position])
     ties = np.array([_made_bytes(node) for node in nodes]) * TIE_CYCLES_PER_BYTE
     table = np.array(
         [[getattr(v, pipe) for pipe in PIPES] for v in vectors], dtype=np.float64
     ).reshape(-1, len(PIPES))
+    queues = table
+    if model.queues != PIPES:
+        queues = np.array(
+            [times[node.cls] * _queue_cycles(node.recipe, model, target) for node in nodes]
+        ).reshape(-1, len(model.queues))
     problem = Problem(
         node_class=[node.cls for node in nodes],
         node_children=[node.children for node in nodes],
@@ -68,8 +74,8 @@ def price(graph: TileGraph, skeleton: Skeleton, model: CostModel, target: Target
         roots=[graph.roots[key] for key in sorted(graph.roots)],
         node_op=[node.op for node in nodes],
         class_name=[f"{i}:{cls.name}" for i, cls in enumerate(graph.classes)],
-        node_vector=table,
-        pipes=PIPES,
+        node_vector=queues,
+        pipes=model.queues,
     )
     return Priced(problem, tuple(nodes), tuple(vectors))
 
@@ -82,7 +88,7 @@ def cheapest(
     A busiest pipe leaves open what the other pipes do, so among the kernels that are as short the
     one with the least work on all pipes, and then the fewest bytes of tiles, is taken.
     """
-    if model.objective == "serial":
+    if model.objective != "bottleneck":
         return extract(problem, method, deadline_seconds=deadline_seconds)
     apart = model.not_overlapped
     shortest = extract(
@@ -126,6 +132,20 @@ def recipe_cost(recipe: Recipe, model: CostModel, target: Target) -> CostVector:
         operands = tuple(arg.type for arg in call.args)
         instance = OpInstance(call.op, operands, dict(call.kwargs), call.type)
         total = total + _cycles(model, instance, target)
+    return total
+
+
+def _queue_cycles(
+    recipe: Recipe | None, model: CostModel, target: Target
+) -> npt.NDArray[np.float64]:
+    """The cycles of all calls of a recipe by the model's queues."""
+    total = np.zeros(len(model.queues))
+    for step in recipe.steps if recipe is not None else ():
+        call = step.call
+        operands = tuple(arg.type for arg in call.args)
+        instance = OpInstance(call.op, operands, dict(call.kwargs), call.type)
+        by_queue = model.queue_cycles(instance, target)
+        total += [by_queue[queue] for queue in model.queues]
     return total
 
 

@@ -110,12 +110,15 @@ class CostModel(ABC):
 
     `fold` says what a kernel costs whose operations have these prices, and `objective` what
     extraction minimises: "serial" the sum over all pipes, "bottleneck" the greatest sum over a pipe
-    plus the sums of the pipes in `not_overlapped`. The two must agree.
+    plus the sums of the pipes in `not_overlapped`. The two must agree. With "simulated" the most
+    promising selections by either sum are emitted, and the one is taken whose `kernel_cost` is
+    least; a kernel costs at least `start_cycles` plus its busiest one of `queues`.
     """
 
     name: ClassVar[str]
-    objective: ClassVar[Literal["serial", "bottleneck"]] = "serial"
+    objective: ClassVar[Literal["serial", "bottleneck", "simulated"]] = "serial"
     not_overlapped: ClassVar[tuple[str, ...]] = ()
+    queues: ClassVar[tuple[str, ...]] = PIPES
 
     @abstractmethod
     def price(self, op: OpInstance, target: Target) -> CostVector:
@@ -125,6 +128,15 @@ class CostModel(ABC):
             InternalError: the model does not know the op.
             UnsupportedDTypeError: the target has no instruction for the op's dtypes.
         """
+
+    def queue_cycles(self, op: OpInstance, target: Target) -> Mapping[str, float]:
+        """The price of `op` by the queues that work at the same time; the pipes, unless a model
+        tells more of them apart in `queues`."""
+        return self.price(op, target).by_pipe()
+
+    def start_cycles(self, target: Target) -> float:
+        """Cycles that every kernel takes before its first operation."""
+        return 0.0
 
     def fold(self, vectors: Iterable[CostVector]) -> float:
         """Cycles of a kernel whose operations cost `vectors`, each as often as it runs.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pypto_egg.extract.cost.model import (
     CostVector,
@@ -12,7 +13,7 @@ from pypto_egg.extract.cost.model import (
 )
 from pypto_egg.extract.cost.mte2_mad import Mte2Mad
 from pypto_egg.extract.cost.simulate import record
-from pypto_egg.extract.cost.timing import timing
+from pypto_egg.extract.cost.timing import QUEUES, timing
 from pypto_egg.ir.program import Function
 from pypto_egg.target import Target
 
@@ -26,13 +27,16 @@ class Schedule(Mte2Mad):
 
     Extraction needs prices of single operations: these are the durations of their instructions, and
     products with operands in L1 cost what `mte2_mad` says with these constants. What overlaps is
-    seen only in whole kernels, by `kernel_cost`.
+    seen only in whole kernels, by `kernel_cost`: of the most promising selections the one is taken
+    whose emitted kernel simulates shortest.
 
     Args:
         constants: "flat" or "hill" (pto-isa), "pypto", or "device" (fitted to whole GEMMs).
     """
 
     name: ClassVar[str] = "schedule"
+    objective: ClassVar[Literal["serial", "bottleneck", "simulated"]] = "simulated"
+    queues: ClassVar[tuple[str, ...]] = QUEUES
 
     def __init__(self, constants: str = "device") -> None:
         self.constants = constants
@@ -42,6 +46,15 @@ class Schedule(Mte2Mad):
         for step in timing(self.constants, target).steps(op):
             cost += CostVector(**{_PIPE.get(step.queue, step.queue): step.cycles})
         return cost
+
+    def queue_cycles(self, op: OpInstance, target: Target) -> Mapping[str, float]:
+        cycles = dict.fromkeys(QUEUES, 0.0)
+        for step in timing(self.constants, target).steps(op):
+            cycles[step.queue] += step.cycles
+        return cycles
+
+    def start_cycles(self, target: Target) -> float:
+        return timing(self.constants, target).launch_cycles
 
     def kernel_cost(self, kernel: Function, target: Target, cores: int = 1) -> KernelCost:
         """The simulated cycles of a kernel and of its queues.

@@ -10,8 +10,8 @@ from pypto_egg.egraph.tilegraph import TileNode
 from pypto_egg.errors import ExtractionError, LoweringError
 from pypto_egg.extract.cost.model import ZERO, CostVector
 from pypto_egg.extract.problem import Problem
-from pypto_egg.lower_function import Trial, try_selection
 from pypto_egg.price import TIE_CYCLES_PER_BYTE, cheapest
+from pypto_egg.trial import Trial, try_selection
 
 # Above this many e-nodes a kernel is extracted anew by the heuristic, which is near-optimal and
 # takes milliseconds where the exact method may take seconds.
@@ -52,8 +52,8 @@ class Extractions:
         self._account = account
         self._known: dict[tuple[tuple[int, ...], bool], Outcome | None] = {}
         size = account.priced.problem.node_count
-        serial = account.model.objective == "serial"
-        self._method = "exact" if size <= _EXACT_NODES or not serial else "dag"
+        additive = account.model.objective != "bottleneck"
+        self._method = "exact" if size <= _EXACT_NODES or not additive else "dag"
         self._cuts = account.cuts
         self._most = max(_LEAST_EXTRACTIONS, _WORK // max(size, 1))
         self.chosen = self._outcome(account.selection.choice)

@@ -48,6 +48,8 @@ def fold_words(model: CostModel) -> str:
     """What the total of a model is."""
     if model.objective == "serial":
         return "the sum of all pipes: none overlap"
+    if model.objective == "simulated":
+        return "simulated: queues in order, each instruction waits for its operands and buffers"
     on_top = " and ".join(model.not_overlapped)
     return f"the busiest pipe{f' plus {on_top}' if on_top else ''}; the other pipes overlap with it"
 
