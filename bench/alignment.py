@@ -312,9 +312,9 @@ def _totals_table(cases: Mapping[tuple[Any, ...], Sequence[Row]]) -> Table:
     refused: dict[tuple[Any, ...], int] = {}
     for case, rows in cases.items():
         group = case[-2:]
-        ratios = [row["ratio_pypto"] for row in rows if row["chosen"] and row["ratio_pypto"]]
-        groups.setdefault(group, []).extend(float(ratio) for ratio in ratios if ratio)
-        refused[group] = refused.get(group, 0) + (not ratios)
+        ratio = next((row["ratio_pypto"] for row in rows if row["chosen"]), None)
+        groups.setdefault(group, []).extend([] if ratio is None else [float(ratio)])
+        refused[group] = refused.get(group, 0) + (ratio is None)
     lines = [
         (*group, str(len(ratios)), str(refused[group]),
          str(sum(ratio < 1 - SAME for ratio in ratios)), f"{geometric_mean(ratios):.4f}")
