@@ -165,5 +165,8 @@ def refuse_fractal(site: Site, index: int, hint: str) -> None:
     layout = site.tensor(index).layout
     if layout in FRACTAL_LAYOUTS:
         raise site.error(
-            index, f"has layout {layout.name}, which {site.name} cannot address", hint=hint
+            index,
+            f"has layout {layout.name} and shape {show_shape(site.tensor(index).shape)}, which "
+            f"{site.name} cannot address",
+            hint=hint,
         )
