@@ -2,8 +2,8 @@
 
 The form is that of the egraph-serialize crate: `{"nodes": {id: {"op", "children": [node ids],
 "eclass", "cost", "subsumed"}}, "root_eclasses": [...]}`. What the form has no place for is kept in
-further keys that other readers ignore: `requires` (node ids) in a node, `constraints` and
-`forbidden` at the top.
+further keys that other readers ignore: `requires` (node ids) and `cycles` (pipe name -> cost part)
+in a node, `constraints`, `forbidden` and `pipes` (the pipes' names) at the top.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pypto_egg.errors import ExtractionError
 from pypto_egg.extract.problem import Constraint, Problem
@@ -79,7 +80,8 @@ def problem_from_json(text: str) -> Problem:
     constraints = [
         _constraint(entry, position) for entry in _list(top.get("constraints", []), "`constraints`")
     ]
-    return Problem(
+    pipes = [_text(p, "an entry of `pipes`") for p in _list(top.get("pipes", []), "`pipes`")]
+    problem = Problem(
         node_class=[classes[owner[name]] for name in nodes],
         node_children=[class_row(name, "children") for name in nodes],
         node_requires=[class_row(name, "requires") for name in nodes],
@@ -90,13 +92,18 @@ def problem_from_json(text: str) -> Problem:
         roots=roots,
         constraints=constraints,
         forbidden=[*subsumed, *groups],
+        node_vector=_cycles(fields, pipes) if pipes else None,
+        pipes=pipes,
     )
+    if not roots:
+        raise ExtractionError(
+            "`root_eclasses` in the e-graph JSON is empty", hint="name the classes to extract there"
+        )
+    return problem
 
 
 def problem_to_json(problem: Problem) -> str:
     """The JSON text of a problem; `problem_from_json` gives the same problem back.
-
-    The form has no place for `node_vector`; it is left out.
 
     Raises:
         ExtractionError: a class that is referred to has no node, which the form cannot express.
@@ -124,12 +131,17 @@ def problem_to_json(problem: Problem) -> str:
         }
         if problem.node_requires[node]:
             nodes[name]["requires"] = [refer(cls) for cls in problem.node_requires[node]]
+        if problem.node_vector is not None:
+            row = problem.node_vector[node].tolist()
+            nodes[name]["cycles"] = dict(zip(problem.pipes, row, strict=True))
     for root in problem.roots:
         refer(root)
     top: dict[str, Any] = {
         "nodes": nodes,
         "root_eclasses": [problem.class_name[root] for root in problem.roots],
     }
+    if problem.pipes:
+        top["pipes"] = list(problem.pipes)
     if problem.constraints:
         top["constraints"] = [
             {
@@ -200,6 +212,18 @@ def _numbers(fields: Mapping[str, Mapping[str, Any]]) -> list[float]:
     return [
         _number(node.get("cost", 1.0), f"`cost` of node {name!r}") for name, node in fields.items()
     ]
+
+
+def _cycles(fields: Mapping[str, Mapping[str, Any]], pipes: list[str]) -> npt.NDArray[np.float64]:
+    rows = []
+    for name, node in fields.items():
+        where = f"`cycles` of node {name!r}"
+        parts = _mapping(node.get("cycles", {}), where)
+        for pipe in parts:
+            if pipe not in pipes:
+                raise ExtractionError(f"{where} names pipe {pipe!r}, which is not in `pipes`")
+        rows.append([_number(parts.get(pipe, 0.0), where) for pipe in pipes])
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(pipes))
 
 
 def _flag(node: Mapping[str, Any], name: str) -> bool:

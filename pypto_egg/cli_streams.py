@@ -25,11 +25,16 @@ def read_program(file: str) -> Program:
     from pypto_egg.text import parse, parse_file
 
     if file == STANDARD:
-        return parse(_standard_input(), "<stdin>")
+        return parse(standard_input(), "<stdin>")
     return parse_file(file)
 
 
-def _standard_input() -> str:
+def standard_input() -> str:
+    """The text on standard input.
+
+    Raises:
+        ParseError: it is not UTF-8.
+    """
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
