@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,9 +11,12 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
 import report_programs as programs
 
 import pypto_egg
+from pypto_egg.bench.random_programs import sample
+from pypto_egg.errors import LoweringError
 from pypto_egg.extract.cost.schedule import Schedule
 from pypto_egg.report.instructions import kernel_schedule
 from pypto_egg.report.pages.gantt import gantt
@@ -107,6 +111,22 @@ def test_the_page_is_the_same_in_every_process() -> None:
         )
         found.add(done.stdout)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs_have_pages_and_traces(seed: int) -> None:
+    try:
+        lowering = pypto_egg.optimize(sample(seed, 4), target=("a2a3", "a5")[seed % 2])
+    except LoweringError:
+        pytest.skip("the program is refused")
+    page = Elements(lowering.to_html())
+    for report in lowering.functions:
+        assert f"Kernel {report.name}" in page.text
+        schedule = kernel_schedule(lowering, report)
+        path = schedule.launch_cycles + sum(schedule.critical_cycles().values())
+        assert path == pytest.approx(schedule.total_cycles)
+    slices = [e for e in json.loads(lowering.to_trace())["traceEvents"] if e["ph"] == "X"]
+    assert bool(slices) == bool(lowering.functions)
 
 
 def test_a_kernel_that_cannot_be_simulated_says_so() -> None:
