@@ -24,13 +24,13 @@ from pypto_egg.bench.workloads import Workload
 from pypto_egg.egraph.machine import l0_block
 from pypto_egg.errors import InternalError, OptionError, PyptoEggError
 from pypto_egg.ir.enums import Mem
-from pypto_egg.lower_function import try_selection
 from pypto_egg.lowering import Lowering
-from pypto_egg.report.forced import NOT_PRICED, Extractions
+from pypto_egg.report.forced import NOT_PRICED, Extractions, Outcome
 from pypto_egg.report.products import Product, chosen_node, granularity, operand_classes, products
 from pypto_egg.report.words import tile_of
 from pypto_egg.rulesets.asked_boxes import asked_boxes
 from pypto_egg.target import Target, load_target
+from pypto_egg.trial import try_selection
 
 PYPTO, POW2, FULL, OPTIMIZED = "pypto", "pow2", "full", "optimized"
 USUAL = ("16", "32", "64", "128", POW2, FULL)
@@ -148,6 +148,7 @@ class _Kernels:
         if None in logical:
             raise InternalError("a product of static extents has none")
         self._logical: Extents = (logical[0] or 0, logical[1] or 0)
+        self._k = _depth(first, self._account)
         node = chosen_node(first, self._account.selection.choice.values())
         assert node is not None
         self.chosen = first.nodes[node]
@@ -177,8 +178,15 @@ class _Kernels:
         why = {extents: self._illegal(extents) for extents in asked}
         known = {e for one in products(self._account) for e in one.nodes.values()}
         missing = [e for e in asked if not why[e] and e not in known]
-        account = self._offering(missing) if missing else self._account
-        return {e: Kernel(False, why[e], {}) if why[e] else _forced(account, e) for e in asked}
+        offering = self._offering(missing) if missing else self._account
+        found = {e: Kernel(False, why[e], {}) for e in asked if why[e]}
+        for extents in asked:
+            if extents == self.chosen:
+                outcome = Extractions(self._account).chosen
+                found[extents] = self._kernel(self._account, outcome)
+            elif not why[extents]:
+                found[extents] = self._forced(offering, extents)
+        return found
 
     def _illegal(self, extents: Extents) -> str:
         """Why no kernel can have these extents; empty if nothing speaks against them yet."""
@@ -190,6 +198,34 @@ class _Kernels:
         if needed > room:
             return f"the accumulator of {extents[0]} x {extents[1]} needs {needed} bytes of {room}"
         return ""
+
+    def _forced(self, account: Account, extents: Extents) -> Kernel:
+        """The cheapest kernel all of whose cube calls have these physical extents."""
+        rivals = [n for one in products(account) for n, e in one.nodes.items() if e != extents]
+        outcome = Extractions(account).without(rivals)
+        if outcome is None or outcome is NOT_PRICED:
+            why = "no kernel with it fits on chip, or its consumers cannot take it"
+            return Kernel(False, why, {})
+        return self._kernel(account, outcome)
+
+    def _kernel(self, account: Account, outcome: Outcome) -> Kernel:
+        """A selection's kernel, emitted and counted."""
+        trial = try_selection(
+            account.function, account.skeleton, account.graph, account.priced, outcome.choice,
+            account.target,
+        )  # fmt: skip
+        moved = traffic(trial.emitted.function, account.target)
+        peaks = {space.value.lower(): peak.size_bytes for space, peak in trial.used.items()}
+        figures: dict[str, Any] = {
+            "block_m": self._logical[0], "block_n": self._logical[1], "block_k": self._k[0],
+            "physical_k": self._k[1], "products": moved.products,
+            **{f"{space}_bytes": peaks.get(space, 0) for space in SPACES},
+            "load_bytes": moved.load_bytes, "store_bytes": moved.store_bytes,
+            "cube_passes": moved.cube_passes,
+            **{f"{pipe}_cycles": value for pipe, value in outcome.cost.by_pipe().items()},
+            "cycles": outcome.cycles,
+        }  # fmt: skip
+        return Kernel(True, "", figures)
 
     def _offering(self, missing: Sequence[Extents]) -> Account:
         """The account of the same kernel with further extents on offer."""
@@ -205,37 +241,22 @@ def _main_product(account: Account) -> Product:
     return products(account)[0]
 
 
+def _depth(one: Product, account: Account) -> Extents:
+    """The logical and the physical extent that a product sums over."""
+    node = account.priced.nodes[next(iter(one.nodes))]
+    operand = tile_of(account.graph, operand_classes(node)[0])
+    assert operand is not None
+    logical, physical = operand.valid_shape[-1], operand.shape[-1]
+    if not isinstance(logical, int) or not isinstance(physical, int):
+        raise InternalError("a product of static extents has a dynamic one")
+    return logical, physical
+
+
 def _granularity(one: Product, account: Account, axis: int) -> int:
     node = account.priced.nodes[next(iter(one.nodes))]
     operand = tile_of(account.graph, operand_classes(node)[axis])
     assert operand is not None
     return granularity(operand, axis)
-
-
-def _forced(account: Account, extents: Extents) -> Kernel:
-    """The cheapest kernel all of whose cube calls have these physical extents."""
-    rivals = [n for one in products(account) for n, e in one.nodes.items() if e != extents]
-    outcome = Extractions(account).without(rivals)
-    if outcome is None or outcome is NOT_PRICED:
-        return Kernel(False, "no kernel with it fits on chip, or its consumers cannot take it", {})
-    trial = try_selection(
-        account.function, account.skeleton, account.graph, account.priced, outcome.choice,
-        account.target,
-    )  # fmt: skip
-    moved = traffic(trial.emitted.function, account.target)
-    peaks = {space.value.lower(): peak.size_bytes for space, peak in trial.used.items()}
-    figures: dict[str, Any] = {
-        "block_m": moved.largest[0], "block_n": moved.largest[1], "block_k": moved.largest[2],
-        "products": moved.products,
-        "physical_m": moved.physical[0], "physical_n": moved.physical[1],
-        "physical_k": moved.physical[2],
-        **{f"{space}_bytes": peaks.get(space, 0) for space in SPACES},
-        "load_bytes": moved.load_bytes, "store_bytes": moved.store_bytes,
-        "cube_passes": moved.cube_passes,
-        **{f"{pipe}_cycles": value for pipe, value in outcome.cost.by_pipe().items()},
-        "cycles": outcome.cycles,
-    }  # fmt: skip
-    return Kernel(True, "", figures)
 
 
 def _round_up(extent: int, step: int) -> int:

@@ -12,12 +12,11 @@ from typing import Any
 from pypto_egg import optimize
 from pypto_egg.bench.figures import SAME, Table, geometric_mean
 from pypto_egg.bench.inputs import Source
-from pypto_egg.bench.pricing import Priced, lowered_names, priced
+from pypto_egg.bench.pricing import Priced, priced
 from pypto_egg.bench.schema import BASELINE, Row
 from pypto_egg.errors import PyptoEggError
 from pypto_egg.extract.cost import PIPES, cost_model
-from pypto_egg.lowering import Lowering
-from pypto_egg.target import Target, load_target
+from pypto_egg.target import load_target
 
 REFERENCE = "reference"
 WIN, EQUAL, LOSS, ALONE = "win", "equal", "loss", "alone"
@@ -53,16 +52,13 @@ def rows(task: Mapping[str, Any]) -> list[Row]:
         best = optimize(task["program"]["text"], target=target, cost_model=model, verify=False)
     except PyptoEggError as error:
         return [row | {"verdict": error.code, "reason": error.message}]
-    own = _priced(best, model, target)
+    both = [one for one in (best, best.baseline) if one is not None]
+    own, *others = priced(both, cost_model(model), target)
     row |= {"cycles": own.cycles}
     row |= {f"{pipe}_cycles": cycles for pipe, cycles in own.cost.by_pipe().items()}
-    if best.baseline is None:
+    if not others:
         return [row | {"verdict": ALONE, "reason": best.baseline_refused}]
-    return [row | compared(own, _priced(best.baseline, model, target))]
-
-
-def _priced(lowering: Lowering, model: str, target: Target) -> Priced:
-    return priced(lowering.program, lowered_names(lowering), cost_model(model), target)
+    return [row | compared(own, others[0])]
 
 
 def compared(own: Priced, other: Priced) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """`bench models`: what each cost model chooses, and what the others say of it.
 
-For every program each model's choice is lowered, then priced by every model and, where that is
-quick, by simulating the pipes. Regret is how much dearer a choice is than the pricing model's own
-choice. Kernels that were measured on a device are priced as they are.
+For every program each model's choice is lowered, then priced by every model. Regret is how much
+dearer a choice is than the pricing model's own choice. Kernels that were measured on a device are
+priced as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import combinations
 from typing import Any
@@ -15,19 +15,17 @@ from typing import Any
 from pypto_egg import optimize
 from pypto_egg.bench.figures import Table, geometric_mean
 from pypto_egg.bench.inputs import Measured, Source, digest
-from pypto_egg.bench.pricing import Priced, lowered_names, priced, simulated
+from pypto_egg.bench.pricing import Priced, by_pipe, priced
 from pypto_egg.bench.schema import MODELS, Row
 from pypto_egg.errors import PyptoEggError
-from pypto_egg.extract.cost import PIPES, cost_model
-from pypto_egg.extract.cost.model import CostVector
+from pypto_egg.extract.cost import cost_model
 from pypto_egg.extract.cost.simulate import kernel_of
 from pypto_egg.lowering import Lowering
 from pypto_egg.target import Target, load_target
 from pypto_egg.text import parse
 
 GIVEN = "given"
-SIMULATION = "simulation"
-"""Prices like a model: the time of the simulated pipes with the constants of the device."""
+"""Who chose a kernel that was measured."""
 _MOST_TOLD = 10
 
 
@@ -68,40 +66,27 @@ def rows(task: Mapping[str, Any]) -> list[Row]:
         except PyptoEggError as error:
             refused[model] = f"{error.code}: {error.message}"
     made: list[Row] = []
-    for judge, price in _judges(task["models"], target):
-        said = {model: price(lowering) for model, lowering in chosen.items()}
-        known = [one.cycles for one in said.values() if one is not None]
-        own = said.get(judge) or (min(known, default=None) if judge == SIMULATION else None)
-        least = own.cycles if isinstance(own, Priced) else own
+    for judge in task["models"]:
+        said = priced(list(chosen.values()), cost_model(judge), target)
+        by_choice = dict(zip(chosen, said, strict=True))
+        own = by_choice.get(judge)
         for model in task["models"]:
             if model in refused:
                 values: dict[str, Any] = {"legal": False, "reason": refused[model]}
             else:
-                values = _values(said[model], least, chosen[model].text)
+                values = _values(by_choice[model], own, chosen[model].text)
             made.append(_row(same, model, judge, values))
     order = {model: i for i, model in enumerate(task["models"])}
     return sorted(made, key=lambda row: order[str(row["chosen_by"])])
 
 
-def _judges(
-    models: Sequence[str], target: Target
-) -> list[tuple[str, Callable[[Lowering], Priced | None]]]:
-    def by(name: str) -> Callable[[Lowering], Priced | None]:
-        model = cost_model(name)
-        return lambda one: priced(one.program, lowered_names(one), model, target)
-
-    judges = [(name, by(name)) for name in models]
-    return [*judges, (SIMULATION, lambda one: simulated(one.program, lowered_names(one), target))]
-
-
-def _values(one: Priced | None, least: float | None, text: str) -> dict[str, Any]:
+def _values(one: Priced, own: Priced | None, text: str) -> dict[str, Any]:
     values: dict[str, Any] = {"legal": True, "reason": "", "text_hash": digest(text)}
-    if one is None:
-        return {**values, "reason": "too many instructions to simulate"}
     values |= {f"{pipe}_cycles": cycles for pipe, cycles in one.cost.by_pipe().items()}
-    values |= {"cycles": one.cycles, "own_cycles": least}
-    if least:
-        values["regret"] = one.cycles / least - 1.0
+    values["cycles"] = one.cycles
+    if own is not None:
+        values["own_cycles"] = own.cycles
+        values["regret"] = one.cycles / own.cycles - 1.0 if own.cycles else None
     return values
 
 
@@ -111,8 +96,7 @@ def _measured_rows(one: Measured, models: Sequence[str], target: Target) -> list
     made = []
     for name in models:
         said = cost_model(name).kernel_cost(kernel, target, one.cores)(target)
-        cost = CostVector(**{pipe: said.get(pipe, 0.0) for pipe in PIPES})
-        values = _values(Priced(said["cycles"], cost), None, one.text)
+        values = _values(Priced(said["cycles"], by_pipe(said)), None, one.text)
         values["measured_cycles"] = one.cycles
         values["error"] = said["cycles"] / one.cycles - 1.0
         made.append(_row(same, GIVEN, name, values))

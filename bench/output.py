@@ -15,13 +15,18 @@ from pypto_egg.bench.store import Run
 
 def to_csv(run: Run, rows: Sequence[Row]) -> str:
     """The rows with run, revision and version in front, under a header; empty for no value."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("run", "revision", "version", *TABLES[run.command].names))
     version = run.versions.get("pypto_egg", "")
+    lines = [_csv_line(["run", "revision", "version", *TABLES[run.command].names])]
     for row in rows:
-        writer.writerow((run.name, run.revision, version, *map(_cell, row.values())))
-    return text.getvalue()
+        lines.append(_csv_line([run.name, run.revision, version, *map(_cell, row.values())]))
+    return "".join(lines)
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    """One line; the writer quotes those line breaks that its own line end consists of."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def to_json(run: Run, rows: Sequence[Row]) -> str:

@@ -1,4 +1,4 @@
-"""What a cost model says of a program that is lowered, from its text alone.
+"""What a cost model says of programs that are lowered, from their text alone.
 
 Extraction keeps its own account of what it selects; this one does not look at it, so the two can be
 held against each other, and one model can price what another one chose.
@@ -6,63 +6,58 @@ held against each other, and one model can price what another one chose.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pypto_egg.errors import OptionError
-from pypto_egg.extract.cost.kernel import executed_calls
-from pypto_egg.extract.cost.model import PIPES, ZERO, CostModel, CostVector
-from pypto_egg.extract.cost.simulate import simulate
-from pypto_egg.ir.program import Function, Program
+from pypto_egg.errors import LoweringError, OptionError
+from pypto_egg.extract.cost.model import PIPES, ZERO, CostModel, CostVector, KernelCost
+from pypto_egg.ir.program import Function
 from pypto_egg.lowering import Lowering
 from pypto_egg.target import Target
 
-# Operations of a kernel that is simulated: some seconds.
-_MOST_SIMULATED = 200_000
+KernelCostOf = Callable[[CostModel, Function, Target], KernelCost]
 
 
 @dataclass(frozen=True)
 class Priced:
-    """Cycles of a program's kernels, one run of each after the other."""
+    """Cycles of a program's lowered kernels, one run of each after the other."""
 
     cycles: float
     cost: CostVector
 
 
-def lowered_names(lowering: Lowering) -> tuple[str, ...]:
-    """The functions that were lowered."""
-    return tuple(report.name for report in lowering.functions)
+def priced(lowerings: Sequence[Lowering], model: CostModel, target: Target) -> list[Priced]:
+    """What a model says of programs, all of them priced in the same way.
 
-
-def priced(program: Program, names: Iterable[str], model: CostModel, target: Target) -> Priced:
-    """The model's fold of all operations of these functions, each as often as it runs."""
-    cycles, cost = 0.0, ZERO
-    for function in _functions(program, names):
-        # The base class' way: `schedule` itself would simulate, which extraction does not see.
-        said = CostModel.kernel_cost(model, function, target)(target)
-        cycles += said["cycles"]
-        cost = cost + CostVector(**{pipe: said[pipe] for pipe in PIPES})
-    return Priced(cycles, cost)
-
-
-def simulated(program: Program, names: Iterable[str], target: Target) -> Priced | None:
-    """The simulated time of these functions on one core; None where that would take long."""
-    cycles, cost = 0.0, ZERO
-    for function in _functions(program, names):
-        if sum(times for _, times in executed_calls(function)) > _MOST_SIMULATED:
-            return None
+    A model that simulates whole kernels does so, unless one of the programs has more instructions
+    than a simulation takes: then all are priced by the sum of their operations, as `optimize` does.
+    """
+    if model.objective == "simulated":
         try:
-            timeline = simulate(function, target)
-        except OptionError:
-            return None
-        cycles += timeline.total_cycles
-        busy = dict.fromkeys(PIPES, 0.0)
-        for queue, value in timeline.busy.items():
-            busy["mte2" if queue.startswith("mte2") else queue] += value
-        cost = cost + CostVector(**busy)
+            return [_sum(one, type(model).kernel_cost, model, target) for one in lowerings]
+        except (LoweringError, OptionError):
+            pass
+    return [_sum(one, CostModel.kernel_cost, model, target) for one in lowerings]
+
+
+def _sum(lowering: Lowering, kernel_cost: KernelCostOf, model: CostModel, target: Target) -> Priced:
+    cycles, cost = 0.0, ZERO
+    for function in _lowered(lowering):
+        said = kernel_cost(model, function, target)(target)
+        cycles, cost = cycles + said["cycles"], cost + by_pipe(said)
     return Priced(cycles, cost)
 
 
-def _functions(program: Program, names: Iterable[str]) -> list[Function]:
-    wanted = set(names)
-    return [function for function in program.functions if function.name in wanted]
+def by_pipe(said: Mapping[str, float]) -> CostVector:
+    """The busy cycles of a kernel's queues, by pipe: both MTE2 engines count as one."""
+    busy = dict.fromkeys(PIPES, 0.0)
+    for queue, cycles in said.items():
+        pipe = "mte2" if queue.startswith("mte2") else queue
+        if pipe in busy:
+            busy[pipe] += cycles
+    return CostVector(**busy)
+
+
+def _lowered(lowering: Lowering) -> Iterable[Function]:
+    names = {report.name for report in lowering.functions}
+    return [function for function in lowering.program.functions if function.name in names]

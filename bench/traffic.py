@@ -25,33 +25,25 @@ class Traffic:
         cube_passes: cycles of the cube, issue apart: p * ceil(m/16) * ceil(k/fractal) * ceil(n/16)
             of each product, by valid extents, p passes for each pair of fractals (C-130).
         products: cube calls.
-        largest: logical (m, n, k) of the largest product.
-        physical: physical (m, n, k) of that product.
     """
 
     load_bytes: int
     store_bytes: int
     cube_passes: int
     products: int
-    largest: tuple[int, int, int]
-    physical: tuple[int, int, int]
 
 
 def traffic(kernel: Function, target: Target) -> Traffic:
     """What a tile kernel moves and computes; a loop's body counts as often as it runs."""
     loaded = stored = passes = products = 0
-    largest = physical = (0, 0, 0)
     for call, times in executed_calls(kernel):
         if call.op == "tile.load":
             loaded += times * round(matrix(call.type, call.op).valid_bytes)
         elif call.op == "tile.store":
             stored += times * _stored_bytes(call)
         elif call.op in PRODUCTS:
-            valid, held, one = _product(call, target)
-            passes, products = passes + times * one, products + times
-            if valid > largest:
-                largest, physical = valid, held
-    return Traffic(loaded, stored, passes, products, largest, physical)
+            passes, products = passes + times * _passes(call, target), products + times
+    return Traffic(loaded, stored, passes, products)
 
 
 def _stored_bytes(call: Call) -> int:
@@ -60,12 +52,10 @@ def _stored_bytes(call: Call) -> int:
     return matrix(call.args[0].type, call.op).elems * tensor.dtype.bits // 8
 
 
-def _product(call: Call, target: Target) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
+def _passes(call: Call, target: Target) -> int:
     op = OpInstance(call.op, tuple(arg.type for arg in call.args), dict(call.kwargs), call.type)
     at = operands_of(op, target)
     a, b, c = (matrix(shaped, call.op) for shaped in (at.lhs, at.rhs, call.type))
     blocks = ceil_div(a.rows, 16) * ceil_div(b.cols, 16)
     deep = ceil_div(a.cols, k_fractal_elems(target, at.lhs.dtype))
-    valid = (a.rows, b.cols, a.cols)
-    held = (c.physical_rows, c.physical_cols, a.physical_cols)
-    return valid, held, c.batch * passes_of(target, at.lhs.dtype) * blocks * deep
+    return c.batch * passes_of(target, at.lhs.dtype) * blocks * deep
