@@ -242,15 +242,23 @@ def lower(
     show_default=True,
     help="Before lowering, or after it.",
 )
-def verify(file: str, stage: str) -> None:
+@click.option(
+    "--property",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Verify this property alone, SSAForm or GmStoreCoherence for example (repeatable).",
+)
+def verify(file: str, stage: str, names: tuple[str, ...]) -> None:
     """Run the verifiers on FILE and print what they find; exit with 1 if there is anything."""
     from pypto_egg.analysis.result_types import with_result_types
     from pypto_egg.analysis.window_versions import with_window_versions
-    from pypto_egg.verify import verify_findings
+    from pypto_egg.verify import property_named, verify_findings
 
+    wanted = [property_named(name) for name in names] or None
     # The forms that lowering accepts beside SSA form, as it brings them into it.
     program = with_result_types(with_window_versions(read_program(file)))
-    findings = verify_findings(program, stage)
+    findings = verify_findings(program, stage, wanted)
     for finding in findings:
         click.echo(str(finding.error()))
     count = f"{len(findings)} finding{'s' if len(findings) != 1 else ''}"

@@ -178,7 +178,7 @@ def _shared_window(function: Function, window: Window, target: Target) -> Alignm
     return AlignmentError(
         f"function '{function.name}': a product and a vector op both read the window "
         f"{list(window.type.shape)} of '{window.handle.name}', so it is not padded, and its "
-        f"{rows} rows are not whole fractals of {target.fractal.rows} (C-144, C-171)",
+        f"{rows} rows are not whole fractals of {target.fractal.rows} (C-144, C-171, Q-11)",
         span=function.span,
         hint="use optimize, which loads it once for each consumer",
     )
@@ -218,7 +218,8 @@ def _product_obstacle(call: Call, result: Var, target: Target) -> LoweringError 
     needed = max(steps)
     if k % needed:
         return AlignmentError(
-            f"{pair}: K = {k} is not a multiple of {needed} elements, and K is never padded",
+            f"{pair}: K = {k} is not a multiple of {needed} elements, and K is never padded "
+            "(C-168, C-171, Q-12)",
             span=call.span,
             hint=f"pad both operands to K = {-(-k // needed) * needed} with zeros beforehand",
         )

@@ -217,7 +217,7 @@ def _mixed_paths(function: Function, root: Root, bulk: Access, scalar: Access) -
 
     return CoherenceError(
         f"tensor '{root.var.name}' of function '{function.name}' is written by two store paths: "
-        f"{described(bulk)}, and {described(scalar)}",
+        f"{described(bulk)}, and {described(scalar)} (C-065, on every target by Q-02)",
         span=scalar.stmt.span or bulk.stmt.span,
         hint="write every element with tensor.write, or make the scalar updates on a local "
         "tensor.full value and assign that to the tensor once",

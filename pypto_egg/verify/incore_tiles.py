@@ -30,7 +30,7 @@ def check_incore_tiles(function: Function) -> Iterator[Finding]:
                     yield Finding(
                         Property.INCORE_TILE_OPS,
                         f"function '{function.name}' of type {function.type.value} still has "
-                        f"pl.{call.op}",
+                        f"pl.{call.op} (C-013; what may stay is Q-01)",
                         call.span or stmt.span,
                         "lower it to tile operators",
                     )
