@@ -289,9 +289,10 @@ def _no_selection(
     if selection.conflict and set(selection.conflict) <= {FORBIDDEN}:
         return _destroyed(function, lost)
     named = [name for name in selection.conflict if name != FORBIDDEN]
+    first, *others = named or [cut.name for cut in problem.constraints]
+    tried = f"; nor does any of {len(others)} other choices" if others else ""
     return CapacityError(
-        "no choice of lowerings fits on chip: "
-        + "; ".join(named or [cut.name for cut in problem.constraints]),
+        f"no choice of lowerings fits on chip: {first}{tried}",
         span=function.span,
         hint="use smaller tiles: slice the operands in a loop, or split the function",
     )

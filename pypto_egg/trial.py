@@ -69,7 +69,7 @@ def try_selection(
     emitted = emit_function(function, skeleton, graph, nodes)
     used = peaks(emitted.function)
     position = {id(node): i for i, node in enumerate(priced.nodes)}
-    cuts = _cuts(function, emitted, used, position, target)
+    cuts = _cuts(function, emitted, used, position, graph, target)
     faulty = _faulty(function, emitted, position)
     return Trial(emitted, used, tuple(cuts), tuple(faulty), tuple(faulty.values()))
 
@@ -104,6 +104,7 @@ def _cuts(
     emitted: Emitted,
     used: dict[Mem, Peak],
     position: dict[int, int],
+    graph: TileGraph,
     target: Target,
 ) -> list[Constraint]:
     """Limits that rule out the sets of tiles that overfill a memory space."""
@@ -114,18 +115,19 @@ def _cuts(
             continue
         weights: dict[int, float] = {}
         fixed = 0.0
+        held = []
         for buffer in peak.buffers:
             node = emitted.origin.get(buffer.var)
+            name = base_of(buffer.var.name)
             if node is None:
                 fixed += buffer.size_bytes
-                continue
-            weights[position[id(node)]] = weights.get(position[id(node)], 0) + buffer.size_bytes
-        names = ", ".join(
-            f"{buffer.var.name} ({buffer.size_bytes} bytes)" for buffer in peak.buffers
-        )
+            else:
+                weights[position[id(node)]] = weights.get(position[id(node)], 0) + buffer.size_bytes
+                name = graph.classes[node.cls].name or name
+            held.append(f"'{name}' ({buffer.size_bytes} bytes)")
         label = (
             f"{space.value} of function '{function.name}': {peak.size_bytes} bytes needed at "
-            f"once, {limit} available: {names}"
+            f"once, {limit} available: {', '.join(held)}"
         )
         cuts.append(Constraint(label, weights, limit - fixed))
     return cuts

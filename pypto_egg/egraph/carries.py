@@ -17,6 +17,7 @@ from pypto_egg.egraph.values import Local, Window, static_extents
 from pypto_egg.errors import LoweringError
 from pypto_egg.ir.dtype import BOOL
 from pypto_egg.ir.expr import BinOp, Expr, Var
+from pypto_egg.ir.flows import flows_of
 from pypto_egg.ir.fold import same_dims
 from pypto_egg.ir.stmt import For, Stmt, While
 from pypto_egg.ir.types import TensorType
@@ -30,12 +31,21 @@ class Carries:
     Args:
         in_memory: variables whose buffer is an Out parameter that the function gains.
         reordered: variables that stand for memory read in another order, or at an earlier time.
+        taken: views that are values: what their memory held where they are written down.
     """
 
     bindings: Bindings
     seeds: Seeds
     in_memory: Set[Var]
     reordered: Set[Var]
+    taken: Set[Var]
+
+    def __post_init__(self) -> None:
+        self._flows: dict[Var, list[Expr]] = {}
+        for stmt in self.bindings.effects.regions.statements:
+            for var, value in flows_of(stmt):
+                if isinstance(value, Var):
+                    self._flows.setdefault(var, []).append(value)
 
     def kind(self, var: Var) -> CarryKind:
         """Whether a carried variable is a handle, which stays, or a tensor that is computed.
@@ -50,14 +60,39 @@ class Carries:
         in_memory = [root.kind in (RootKind.PARAM, RootKind.CALL) for root in roots]
         if all(in_memory) and var not in self.reordered:
             return CarryKind.KEPT
-        if any(in_memory) and any(effects.is_written(r) for r in roots if r.param is not None):
+        source = self.written_source(var)
+        if source is not None:
             raise LoweringError(
-                f"'{var.name}' is either a tensor in global memory that is written or a computed "
-                "value, depending on the path taken",
+                f"'{var.name}' is a computed value on one path and '{source.name}' on another, "
+                "a tensor in global memory that this function writes",
                 span=var.span,
-                hint="write to the parameter on both paths, or carry the computed value only",
+                hint=f"copy '{source.name}' into a computed value or a slice before, or write "
+                "to it on every path",
             )
         return CarryKind.TENSOR
+
+    def written_source(self, var: Var) -> Var | None:
+        """A name of memory that the function writes and that the variable may stand for."""
+        effects = self.bindings.effects
+        for source in self._sources(var):
+            roots = effects.provenance.roots_of(source)
+            named = any(root.kind in (RootKind.PARAM, RootKind.CALL) for root in roots)
+            if named and source not in self.taken and not effects.is_read_only(source):
+                return source
+        return None
+
+    def _sources(self, var: Var) -> list[Var]:
+        """The variables that a carried one may take its value from, other carried ones left out."""
+        found: list[Var] = []
+        pending, seen = [var], {var}
+        while pending:
+            at = pending.pop()
+            values = [v for v in self._flows.get(at, ()) if isinstance(v, Var)]
+            if not values:
+                found.append(at)
+            pending.extend(v for v in reversed(values) if v not in seen)
+            seen.update(values)
+        return found
 
     def bind(
         self, var: Var, kind: CarryKind, term: Term, home: Region, *sources: Local | None
@@ -144,7 +179,9 @@ class Carries:
 
     def _refuse_written(self, yielded: Expr, stmt: Stmt, arg: Var) -> None:
         value = self.bindings.value(yielded, stmt)
-        if isinstance(value, Window) and not self.bindings.effects.is_read_only(value.handle):
+        if not isinstance(value, Window) or value.taken is not None:
+            return
+        if not self.bindings.effects.is_read_only(value.handle):
             raise LoweringError(
                 f"'{arg.name}' is carried as a value, but tensor '{value.handle.name}', which is "
                 "yielded for it, is written in this function",

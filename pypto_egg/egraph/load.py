@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pypto_egg.analysis.cache_policy import cache_policies, policy_of
 from pypto_egg.analysis.effects import Effects, analyse_effects
 from pypto_egg.analysis.overlaps import Pairs
-from pypto_egg.analysis.provenance import RootKind
 from pypto_egg.analysis.regions import Region, RegionKind
 from pypto_egg.egraph.accumulators import product_type, with_whole_factors
 from pypto_egg.egraph.bindings import Bindings
@@ -119,7 +118,7 @@ class Loader:
             self._in_memory.update((direct.seed, *direct.carried))
         self._taken = snapshots(self.function)
         reordered = reordered_views(self.function, self._written_views())
-        self._carries = Carries(self.bindings, self._seeds, self._in_memory, reordered)
+        self._carries = Carries(self.bindings, self._seeds, self._in_memory, reordered, self._taken)
 
     def load(self) -> Loaded:
         for param in self.function.params:
@@ -379,7 +378,7 @@ class Loader:
             elif not isinstance(tensor, Local) or tensor.window is not None:
                 values.append(value)
                 continue
-            elif self._is_written_view(value):
+            elif isinstance(value, Var) and self._carries.written_source(value) is not None:
                 raise LoweringError(
                     f"'{_label(value)}' is returned, but it is a re-ordered view of a tensor that "
                     "this function writes",
@@ -402,12 +401,6 @@ class Loader:
         """Views that are values because their memory is written, in program order."""
         made = [s.var for s in walk(self.function.body) if isinstance(s, Assign)]
         return [v for v in made if v in self._taken and not self.effects.is_read_only(v)]
-
-    def _is_written_view(self, value: Expr) -> bool:
-        """Whether a copy of the value may differ from the memory that the value is a view of."""
-        roots = self.effects.provenance.roots_of(value)
-        viewed = any(r.kind in (RootKind.PARAM, RootKind.CALL) for r in roots)
-        return viewed and not self.effects.is_read_only(value)
 
 
 def load_function(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from kernels import both, inout, kernel, tensor
 
-from pypto_egg import run
+from pypto_egg import lower, optimize, run
+from pypto_egg.errors import LoweringError
 
 X = inout([16, 64], "FP32")
 FULL, HALF = tensor([16, 64], "FP32"), tensor([8, 64], "FP32")
@@ -118,3 +119,48 @@ return k"""
     for result in both(text):
         run_ = run(result.program, {"x": GIVEN.copy(), "dst": GIVEN.copy()})
         assert np.array_equal(run_.params["dst"][:8], -GIVEN[8:])
+
+
+BLOCK = inout([32, 32], "FP32")
+TILE = tensor([16, 32], "FP32")
+ONE = "v = pl.slice(b, [16, 32], [0, 0])\n"
+TWO = ONE + "u = pl.slice(b, [16, 32], [16, 0])\n"
+LATER = "w = pl.assemble(b, y, [0, 0])\n"
+MERGED = """
+if n > 1:
+    {then}
+    r = pl.yield_({one})
+else:
+    r = pl.yield_(v)
+"""
+
+
+@pytest.mark.req("C-035", "C-037", "C-038", "C-039")
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{ONE}for i, (c,) in pl.range(2, init_values=(v,)):\n    s = pl.add(c, y)\n"
+        f"    r = pl.yield_(s)\n{LATER}return r",
+        f"{ONE}for i, (c,) in pl.range(0, init_values=(v,)):\n    s = pl.add(c, y)\n"
+        f"    r = pl.yield_(s)\n{LATER}return r",
+        ONE + MERGED.format(then="e = pl.exp(v)", one="e") + LATER + "s = pl.add(r, y)\nreturn s",
+        TWO + MERGED.format(then="pass", one="u") + LATER + "s = pl.add(r, y)\nreturn s",
+        TWO + MERGED.format(then="pass", one="u") + "s = pl.add(r, y)\n" + LATER + "return s",
+        TWO + MERGED.format(then="pass", one="u") + LATER + "return r",
+        f"{ONE}for i, (c,) in pl.range(2, init_values=(v,)):\n"
+        "    u = pl.slice(b, [16, 32], [16 * i, 0])\n    s = pl.add(c, y)\n"
+        "    d = pl.assemble(b, s, [16 * i, 0])\n    r = pl.yield_(u)\nq = pl.add(r, y)\nreturn q",
+    ],
+    ids=["loop", "no trip", "one arm", "both arms", "before", "returned", "in the loop"],
+)
+def test_views_that_loops_and_branches_pass_on_are_values_too(body: str) -> None:
+    both(kernel({"b": BLOCK, "y": TILE, "n": "pl.Scalar[pl.INDEX]"}, body, TILE))
+
+
+def test_memory_itself_is_no_value_on_one_path_only() -> None:
+    body = "if n > 1:\n    e = pl.exp(x)\n    r = pl.yield_(e)\nelse:\n    r = pl.yield_(x)\n"
+    body += "w = pl.assemble(x, y, [0, 0])\ns = pl.add(r, y)\nreturn s"
+    params = {"x": inout([16, 32], "FP32"), "y": TILE, "n": "pl.Scalar[pl.INDEX]"}
+    for make in (lower, optimize):
+        with pytest.raises(LoweringError, match="'r' is a computed value on one path and 'x' on"):
+            make(kernel(params, body, TILE))
