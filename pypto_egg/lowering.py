@@ -76,6 +76,11 @@ class FunctionReport:
         """What the cost model says the function takes: its own fold of the selected operations."""
         return self.account.cycles(self.account.selection.choice)
 
+    @property
+    def busiest(self) -> tuple[str, float]:
+        """The pipe that is busy for the most cycles, and these: the roofline of this selection."""
+        return max(self.cost.by_pipe().items(), key=lambda part: part[1])
+
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         """What could have been made otherwise, worked out when it is first asked for."""

@@ -297,8 +297,7 @@ def judged(way: _Way, extractions: Extractions) -> Option:
     if way.taken:
         return Option(way.what, way.own, chosen.cycles, "chosen", "")
     if outcome is None:
-        why = _why_no_kernel(way.rivals, extractions)
-        return Option(way.what, way.own, None, "illegal", why)
+        return Option(way.what, way.own, None, "illegal", extractions.why_not(way.rivals))
     if outcome is NOT_PRICED:
         why = "one of too many to extract the kernel anew"
         return Option(way.what, way.own, None, "not priced", why)
@@ -322,12 +321,6 @@ def _equal_words(outcome: Outcome, chosen: Outcome) -> str:
     if more > 0:
         return f"the same cycles, {more:,} more bytes of tiles"
     return "the same cycles and bytes of tiles" if more == 0 else "the same cycles"
-
-
-def _why_no_kernel(others: list[int], extractions: Extractions) -> str:
-    if extractions.without(others, fitting=False) is None:
-        return "no kernel can be made with it: a consumer cannot take these extents or this form"
-    return "with it the tiles do not fit on chip together, or overwrite each other"
 
 
 _ORDER = ("chosen", "cheaper", "equal", "dearer", "not priced", "illegal")

@@ -10,7 +10,7 @@ from pypto_egg.report.differences import boxes, differences
 from pypto_egg.report.packing import packing_lines
 from pypto_egg.report.summary import NOTHING, statistics, verified
 from pypto_egg.report.table import Table, cost_table, plain
-from pypto_egg.report.words import cycles, fold_words
+from pypto_egg.report.words import cycles, fold_words, roofline_words
 
 _BUSIEST = 5
 
@@ -34,6 +34,7 @@ def explain(lowering: Lowering) -> str:
         lines += ["", f"function {report.name}"]
         if len(lowering.functions) > 1:
             lines += ["", *_indented(_pipes(report))]
+        lines += _section("roofline", (roofline_words(report),))
         lines += _section("padded", boxes(report.account))
         lines += _section("unlike the reference lowering", changes.get(report.name, ()))
         lines += _section("decisions", tuple(_decisions(report.decisions)))

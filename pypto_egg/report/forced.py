@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pypto_egg.account import Account
@@ -10,6 +11,7 @@ from pypto_egg.egraph.tilegraph import TileNode
 from pypto_egg.errors import ExtractionError, LoweringError
 from pypto_egg.extract.cost.model import ZERO, CostVector
 from pypto_egg.extract.problem import Problem
+from pypto_egg.extract.registry import FORBIDDEN, extract
 from pypto_egg.price import TIE_CYCLES_PER_BYTE, cheapest
 from pypto_egg.trial import Trial, try_selection
 
@@ -45,6 +47,9 @@ NOT_PRICED = Outcome(ZERO, 0.0, {}, 0)
 """Stands for a kernel that was not worked out, because there were too many."""
 
 
+_NO_CONSUMER = "no kernel can be made with it: a consumer cannot take these extents or this form"
+
+
 class Extractions:
     """Extracts one function's kernel anew, with nodes forbidden; remembers what it found."""
 
@@ -55,6 +60,7 @@ class Extractions:
         additive = account.model.objective != "bottleneck"
         self._method = "exact" if size <= _EXACT_NODES or not additive else "dag"
         self._cuts = account.cuts
+        self._refused: dict[tuple[int, ...], str] = {}
         self._most = max(_LEAST_EXTRACTIONS, _WORK // max(size, 1))
         self.chosen = self._outcome(account.selection.choice)
 
@@ -71,6 +77,15 @@ class Extractions:
             self._known[key] = self._extract(*key)
         return self._known[key]
 
+    def why_not(self, nodes: Iterable[int]) -> str:
+        """What stands in the way of a kernel without these nodes, where `without` found none."""
+        key = tuple(sorted(nodes))
+        if self.without(key, fitting=False) is None:
+            return (
+                "no kernel can be made with it: a consumer cannot take these extents or this form"
+            )
+        return self._refused.get(key, "with it the tiles do not fit on chip together")
+
     def nodes(self, outcome: Outcome) -> dict[int, TileNode]:
         """Class -> selected node."""
         return {cls: self._account.priced.nodes[n] for cls, n in outcome.choice.items()}
@@ -81,14 +96,19 @@ class Extractions:
         if not fitting:
             return self._cheapest(problem, self._method)
         problem = problem.with_constraints(self._cuts)
+        lost: list[str] = []
         for _ in range(_ROUNDS):
             found = self._cheapest(problem, "exact" if problem.constraints else self._method)
-            trial = self._trial(found) if found is not None else None
-            if found is None or trial is None:
+            if found is None:
+                self._refused[nodes] = self._limits_in_the_way(problem, lost)
+                return None
+            trial = self._trial(found, nodes)
+            if trial is None:
                 return None
             if trial.fits:
                 return found
             self._cuts = (*self._cuts, *trial.cuts)
+            lost.extend(trial.lost)
             problem = trial.ruled_out(problem)
         return NOT_PRICED
 
@@ -99,12 +119,26 @@ class Extractions:
             return None
         return self._outcome(found.choice) if found.found else None
 
-    def _trial(self, found: Outcome) -> Trial | None:
+    def _trial(self, found: Outcome, nodes: tuple[int, ...]) -> Trial | None:
         a = self._account
         try:
             return try_selection(a.function, a.skeleton, a.graph, a.priced, found.choice, a.target)
-        except LoweringError:
+        except LoweringError as error:
+            self._refused[nodes] = error.message
             return None
+
+    def _limits_in_the_way(self, problem: Problem, lost: Iterable[str]) -> str:
+        """Which memory space is too small for what, or which value would be destroyed."""
+        conflict: tuple[str, ...] = ()
+        with suppress(ExtractionError):  # what is left over may not even have a finite term
+            conflict = extract(problem).conflict
+        limits = [name for name in conflict if name != FORBIDDEN]
+        destroyed = tuple(dict.fromkeys(lost))
+        if limits:
+            return "with it the tiles do not fit on chip together: " + "; ".join(limits)
+        if destroyed:
+            return f"{'; '.join(destroyed)}, which is still needed"
+        return "with it the tiles do not fit on chip together, or overwrite each other"
 
     def _outcome(self, choice: Mapping[int, int]) -> Outcome:
         priced, total = self._account.priced, ZERO

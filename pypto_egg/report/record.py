@@ -61,6 +61,7 @@ def _function(report: FunctionReport, changes: dict[str, tuple[str, ...]]) -> di
         "name": report.name,
         "cycles": report.cycles,
         "cost": _cost(report.cost),
+        "roofline": {"pipe": report.busiest[0], "cycles": report.busiest[1]},
         "padded": list(boxes(report.account)),
         "unlike_reference": list(changes.get(report.name, ())),
         "decisions": [_decision(decision) for decision in report.decisions],

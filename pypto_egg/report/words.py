@@ -10,6 +10,7 @@ from pypto_egg.extract.cost.model import CostModel, CostVector
 from pypto_egg.ir.enums import TensorLayout
 from pypto_egg.ir.expr import Expr
 from pypto_egg.ir.types import TensorType, TileType
+from pypto_egg.lowering import FunctionReport
 from pypto_egg.text import print_expr
 
 # Cycles below which two totals are the same: what prices are rounded to when they are shown, and
@@ -52,6 +53,21 @@ def fold_words(model: CostModel) -> str:
         return "simulated: queues in order, each instruction waits for its operands and buffers"
     on_top = " and ".join(model.not_overlapped)
     return f"the busiest pipe{f' plus {on_top}' if on_top else ''}; the other pipes overlap with it"
+
+
+def roofline_words(report: FunctionReport) -> str:
+    """Which pipe bounds a kernel, and how far its total is from that bound."""
+    pipe, busy = report.busiest
+    total = report.cycles
+    if not total:
+        return "no pipe is busy"
+    words = f"{pipe} bounds the kernel: busy for {cycles(busy)} of {cycles(total)} cycles"
+    if busy >= total - SAME_CYCLES:
+        return f"{words}, all of them"
+    return (
+        f"{words} ({100 * busy / total:.0f} %); "
+        f"{cycles(total - busy)} more than if everything overlapped with it"
+    )
 
 
 def pipe_differences(new: CostVector, old: CostVector) -> dict[str, float]:

@@ -252,3 +252,16 @@ def test_what_stands_in_for_a_search_that_was_cut_short_is_told() -> None:
     for text in (shown.getvalue(), lowering.explain()):
         assert "\nthis is the reference lowering: it was cut short\n" in text
     assert record(lowering)["fallback"] == "it was cut short"
+
+
+def test_the_account_says_which_pipe_bounds_the_kernel_and_how_far_it_is_from_that() -> None:
+    serial = pypto_egg.optimize(programs.BIASED, verify=False)
+    (report,) = serial.functions
+    pipe, busy = report.busiest
+    assert busy == max(report.cost.by_pipe().values())
+    share = round(100 * busy / report.cycles)
+    line = next(line for line in serial.explain().splitlines() if "bounds the kernel" in line)
+    assert line.strip().startswith(f"{pipe} bounds the kernel: busy for {busy:,.0f} of ")
+    assert f"({share} %); {report.cycles - busy:,.0f} more than if everything overlapped" in line
+    overlapping = pypto_egg.optimize(programs.BIASED, cost_model="roofline", verify=False)
+    assert "cycles, all of them" in overlapping.explain()

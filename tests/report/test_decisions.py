@@ -164,7 +164,9 @@ def test_what_does_not_fit_on_chip_is_illegal_and_says_so() -> None:
         assert taken.options[0].what == "tile.load to Mat"
         assert taken.options[1].what.startswith("made outside the loop")
         assert taken.options[1].status == "illegal"
-        assert taken.options[1].why.startswith("with it the tiles do not fit on chip together")
+        why = taken.options[1].why
+        assert why.startswith("with it the tiles do not fit on chip together: Mat of function")
+        assert "bytes needed at once, 102400 available: " in why
 
 
 def test_what_a_tile_op_refused_is_listed_with_its_reason() -> None:
