@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -35,7 +35,7 @@ from pypto_egg.ir.enums import Mem
 from pypto_egg.ir.expr import Call
 from pypto_egg.ir.program import Function, Program
 from pypto_egg.ir.visit import expressions_of, subexpressions, walk
-from pypto_egg.lowering import FunctionReport
+from pypto_egg.lowering import FunctionReport, Kernel
 from pypto_egg.ops.registry import lookup
 from pypto_egg.price import Priced, cheapest, price
 from pypto_egg.rulesets.catalogue import ALL
@@ -105,31 +105,44 @@ def lower_function(
             error.message = "; ".join((error.message, *reasons))
             raise
         return blocked
-    on_chip = _assembled_on_chip(function, source, chosen, overlapping)
-    return made if on_chip is None else _cheapest([made, on_chip])
+    return _or_assembled_on_chip(made, function, source, chosen, overlapping)
 
 
 _Made = tuple[Emitted, FunctionReport]
 
 
-def _cheapest(made: list[_Made]) -> _Made:
-    """The lowering of least cost; the first of equals."""
-    return min(made, key=lambda one: one[1].cycles)
+def _cheapest(value: str, made: list[tuple[str, _Made]], refused: Sequence[Kernel] = ()) -> _Made:
+    """The lowering of least cost, the first of equals, with the account of the others.
+
+    Args:
+        value: what the lowerings make in different ways.
+        made: what is special about each lowering, and the lowering.
+        refused: ways in which there is none.
+    """
+    ordered = sorted(made, key=lambda one: one[1][1].cycles)
+    found = [Kernel(what, report.cost, report.cycles) for what, (_, report) in ordered]
+    emitted, best = ordered[0][1]
+    return emitted, replace(best, kernels=(value, (*found, *refused)))
 
 
-def _assembled_on_chip(
-    function: Function, source: Program, chosen: Options, overlapping: Pairs
-) -> _Made | None:
-    """The lowering that assembles returned tensors on chip and stores each once, if it fits.
+def _or_assembled_on_chip(
+    made: _Made, function: Function, source: Program, chosen: Options, overlapping: Pairs
+) -> _Made:
+    """The lowering, or the one that assembles returned tensors on chip and stores each once.
 
     The reference stores the parts in the loop (C-042), so this is an alternative.
     """
-    if not chosen.alternatives or not direct_outputs(function):
-        return None
+    outputs = direct_outputs(function)
+    if not chosen.alternatives or not outputs:
+        return made
+    names = ", ".join(direct.carried[1].name for direct in outputs)
+    in_loop, on_chip = "each part stored in the loop", "assembled on chip and stored once"
     try:
-        return _lowered(function, source, chosen, overlapping, direct=False)
-    except LoweringError:
-        return None
+        other = _lowered(function, source, chosen, overlapping, direct=False)
+    except LoweringError as error:
+        refused = Kernel(on_chip, refused=f"{error.code}: {error.message}")
+        return _cheapest(f"stores of {names}", [(in_loop, made)], [refused])
+    return _cheapest(f"stores of {names}", [(in_loop, made), (on_chip, other)])
 
 
 def _blocked(
@@ -139,16 +152,21 @@ def _blocked(
 
     The reference takes the first, which loads the fewest bytes.
     """
-    found: list[_Made] = []
+    found: list[tuple[str, _Made]] = []
+    refused: list[Kernel] = []
+    value = ""
     room = _room(chosen.target)
     for version in blocked_functions(function, source, overlapping, room, BLOCKINGS):
+        value = "blocks of " + ", ".join(name for name, _ in version.blocks)
+        what = ", ".join(f"{b.m} x {b.n} in steps of K {b.k}" for _, b in version.blocks)
         try:
-            found.append(_lowered(version, source, chosen, overlapping))
-        except LoweringError:
+            found.append((what, _lowered(version.function, source, chosen, overlapping)))
+        except LoweringError as error:
+            refused.append(Kernel(what, refused=f"{error.code}: {error.message}"))
             continue
         if not chosen.alternatives:
             break
-    return _cheapest(found) if found else None
+    return _cheapest(value, found, refused) if found else None
 
 
 def _room(target: Target) -> Room:

@@ -51,6 +51,23 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """A version of a function that was lowered as a whole, to be compared with others.
+
+    Args:
+        what: what is special about it, in words.
+        cost: busy cycles for each pipe.
+        cycles: what the model says of it; None for one that cannot be made.
+        refused: why it cannot be made; empty otherwise.
+    """
+
+    what: str
+    cost: CostVector = ZERO
+    cycles: float | None = None
+    refused: str = ""
+
+
+@dataclass(frozen=True)
 class FunctionReport:
     """What happened to one InCore function.
 
@@ -58,6 +75,8 @@ class FunctionReport:
         cost: busy cycles for each pipe.
         seconds: stage name -> wall time.
         peak_bytes: memory space -> bytes in use at the worst place.
+        kernels: the value for which whole versions of the function were compared, and the
+            versions, the chosen one first; None if there was one version.
     """
 
     name: str
@@ -70,6 +89,7 @@ class FunctionReport:
     seconds: dict[str, float]
     peak_bytes: dict[str, int]
     account: Account = field(repr=False)
+    kernels: tuple[str, tuple[Kernel, ...]] | None = None
 
     @cached_property
     def cycles(self) -> float:
@@ -85,8 +105,10 @@ class FunctionReport:
     def decisions(self) -> tuple[Decision, ...]:
         """What could have been made otherwise, worked out when it is first asked for."""
         from pypto_egg.report.decisions import decisions
+        from pypto_egg.report.kernels import between_kernels
 
-        return decisions(self.account)
+        between = () if self.kernels is None else (between_kernels(self.name, *self.kernels),)
+        return (*between, *decisions(self.account))
 
 
 @dataclass(frozen=True, repr=False)

@@ -55,9 +55,21 @@ class _Chain:
     sink: Stmt
 
 
+@dataclass(frozen=True)
+class Blocked:
+    """A function whose too large products are made in blocks.
+
+    Args:
+        blocks: the name of each such product, and the extents of its blocks.
+    """
+
+    function: Function
+    blocks: tuple[tuple[str, Blocks], ...]
+
+
 def blocked_functions(
     function: Function, program: Program, overlapping: Pairs, room: Room, limit: int
-) -> Iterator[Function]:
+) -> Iterator[Blocked]:
     """Versions of a function whose too large products are blocked, the least traffic first.
 
     Args:
@@ -74,9 +86,9 @@ def blocked_functions(
 
 def _blocked_at(
     function: Function, program: Program, overlapping: Pairs, room: Room, place: int
-) -> Function | None:
+) -> Blocked | None:
     """The function with each large product in its blocking number `place`; None past the last."""
-    names, given = VersionNames(function), function
+    names, made = VersionNames(function), list[tuple[str, Blocks]]()
     while True:
         effects = analyse_effects(function, program, overlapping)
         chain = _first_too_large(function, effects, room)
@@ -87,8 +99,9 @@ def _blocked_at(
         blocks = next(islice(_candidates(chain, shape, room), place, None), None)
         if blocks is None:
             return None
+        made.append((chain.product.var.name, blocks))
         function = replace(function, body=_with_chain(function.body, chain, blocks, names))
-    return None if function is given else function
+    return Blocked(function, tuple(made)) if made else None
 
 
 def _first_too_large(function: Function, effects: Effects, room: Room) -> _Chain | None:

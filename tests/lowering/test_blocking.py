@@ -151,7 +151,7 @@ def test_every_blocking_offered_fits() -> None:
     room = Room(load_target("a2a3").capacity_bytes(Mem.Mat), ACC)
     source = parse(product(512, 1024, 512))
     versions = list(blocked_functions(source.functions[0], source, frozenset(), room, 6))
-    assert len({str(version.body) for version in versions}) == 6
+    assert len({str(version.function.body) for version in versions}) == 6
     result = lower(product(512, 1024, 512))
     assert result.functions[0].peak_bytes["Acc"] <= ACC
 
