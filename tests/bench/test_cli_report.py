@@ -11,6 +11,7 @@ import report_rows as rows_of
 
 from pypto_egg.bench.alignment import OPTIMIZED, PYPTO
 from pypto_egg.bench.plots.alignment import WHOLE_KERNELS
+from pypto_egg.bench.results import results
 from pypto_egg.bench.store import Store
 
 
@@ -56,6 +57,20 @@ def test_plots_are_written_in_the_formats_that_are_asked_for(db: Path, tmp_path:
     names = ["scaling-1-time.svg", "scaling-1-time.pdf", "scaling-1-size.svg", "scaling-1-size.pdf"]
     assert done.stdout.split() == [f"figures/{name}" for name in names]
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(names)
+
+
+def test_from_own_shapes_to_the_heat_map(tmp_path: Path) -> None:
+    db, aligned = tmp_path / "own.duckdb", ("--m", "16,32", "--n", "16,128")
+    shape = ("--shapes", "5x100x64", "--cost-model", "mte2_mad", "--jobs", "1")
+    made = run(tmp_path, "alignment", *shape, *aligned, "--db", db, "-q")
+    assert made.returncode == 0, made.stderr
+    done = run(tmp_path, "report", "--db", db, "-o", "page.html")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for row in results(db=db).rows:
+        if row["m_align"] not in WHOLE_KERNELS:
+            said = f"M to {row['m_align']}, N to {row['n_align']}\n{row['physical_m']} x "
+            assert f"{said}{row['physical_n']} of physical extents\n{row['cycles']:,.0f}" in page
 
 
 def test_what_is_not_there_is_an_error(db: Path, tmp_path: Path) -> None:

@@ -55,15 +55,18 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Opens HTML from a file, at a width and in a colour scheme; offline."""
+    """Opens HTML from a file, at a width and in a colour scheme, maybe by touch; offline."""
     contexts = []
 
-    def opened(html: str, *, width: int = 1280, scheme: str = "light") -> Opened:
+    def opened(
+        html: str, *, width: int = 1280, scheme: str = "light", touch: bool = False
+    ) -> Opened:
         path = tmp_path / "page.html"
         path.write_text(html, encoding="utf-8")
         context = browser.new_context(
             viewport={"width": width, "height": 800},
             color_scheme="dark" if scheme == "dark" else "light",
+            has_touch=touch,
             offline=True,
         )
         contexts.append(context)

@@ -116,6 +116,22 @@ def test_pointing_at_a_cell_says_what_it_is(open_page: Open) -> None:
     assert "chosen by extraction" in tip.inner_text()
 
 
+def test_a_tap_on_a_phone_says_what_a_cell_is(open_page: Open) -> None:
+    page, _ = open_page(page_of("alignment"), width=400, touch=True)
+    cell = page.locator("#product-1-heat svg g[id*=mark]").first
+    cell.scroll_into_view_if_needed()
+    cell.tap(force=True)
+    tip = page.locator("#tip")
+    assert tip.is_visible()
+    assert tip.inner_text().startswith("M to 16, N to 16")
+    box = tip.bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 400
+    page.locator("#product-1-heat figcaption").tap()
+    assert tip.is_hidden()
+
+
 def test_pointing_at_a_column_says_what_it_means(open_page: Open) -> None:
     page, _ = open_page(page_of("alignment"))
     page.locator("#row-table th", has_text="physical_m").hover()
