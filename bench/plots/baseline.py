@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pypto_egg.bench.plots.drawing import SERIES, Drawing, Plot, Style, plain
+from pypto_egg.bench.plots.drawing import Drawing, Plot, Style, plain
 from pypto_egg.bench.plots.pipes import Stack, pipe_bars
 from pypto_egg.bench.schema import Row
 from pypto_egg.extract.cost.model import PIPES
+from pypto_egg.report.pages.palette import SERIES
 
 MOST_SPEEDUPS, MOST_PIPES = 60, 20
 """Programs that are drawn: those with the greatest difference."""

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from pypto_egg.report.pages.palette import SERIES
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette, which readers with any colour vision tell apart; as in page.css.
-PIPE_COLOURS: Mapping[str, str] = {
-    "mte1": "#56b4e9",
-    "mte2": "#0072b2",
-    "mte3": "#f0e442",
-    "fixpipe": "#cc79a7",
-    "cube": "#d55e00",
-    "vector": "#e69f00",
-    "scalar": "#999999",
-}
-SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#f0e442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LONGEST = 90
 _FEW_DECADES = 200.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pypto_egg.bench.plots.drawing import SERIES, Drawing, Plot, Style
+from pypto_egg.bench.plots.drawing import Drawing, Plot, Style
+from pypto_egg.report.pages.palette import SERIES
 
 _TAKEN, _OTHER = Style(SERIES[1], "s", 8.0), Style(SERIES[0])
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pypto_egg.bench.plots.drawing import PIPE_COLOURS, Drawing, Plot
+from pypto_egg.bench.plots.drawing import Drawing, Plot
 from pypto_egg.bench.schema import Row
 from pypto_egg.extract.cost.model import PIPES
+from pypto_egg.report.pages.palette import QUEUE_COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +47,7 @@ def pipe_bars(
             for number, stack in enumerate(stacks):
                 _bar(drawing, axes, group, stack, place + _STEP * number, whole)
         for pipe in used:
-            axes.barh([0], [0], color=PIPE_COLOURS[pipe], label=pipe)
+            axes.barh([0], [0], color=QUEUE_COLOURS[pipe], label=pipe)
         axes.set_yticks([n + _STEP * (len(s) - 1) / 2 for n, (_, s) in enumerate(groups)])
         axes.set_yticklabels([group for group, _ in groups], fontsize=8)
         axes.set_ylim(len(groups) - 0.3, -0.4)
@@ -62,7 +63,7 @@ def _bar(drawing: Drawing, axes: Axes, group: str, stack: Stack, y: float, whole
         if not cycles:
             continue
         (bar,) = axes.barh(
-            y, cycles / whole, _BAR, left, color=PIPE_COLOURS[pipe],
+            y, cycles / whole, _BAR, left, color=QUEUE_COLOURS[pipe],
             edgecolor=drawing.ink.paper, linewidth=0.4,
         )  # fmt: skip
         share = f"{100 * cycles / (stack.total or 1.0):.0f} % of all pipes"

@@ -9,10 +9,9 @@ from pypto_egg.ir.enums import Mem
 from pypto_egg.ir.program import Function
 from pypto_egg.ir.types import TileType
 from pypto_egg.report.pages.axis import Tick, ticks
+from pypto_egg.report.pages.palette import SERIES
 from pypto_egg.report.words import tile_words
 from pypto_egg.target import Target
-
-_COLOURS = 8
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def _space(space: Mem, own: list[Buffer], places: int, target: Target) -> Space:
             (last - first + 1) / places,
             bottom / top,
             own[number].size_bytes / top,
-            number % _COLOURS,
+            number % len(SERIES),
             own[number].var.name,
             _words(own[number]),
         )

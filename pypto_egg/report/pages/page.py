@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from pypto_egg import __version__
+from pypto_egg.report.pages.palette import QUEUE_COLOURS, SERIES
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,10 +26,11 @@ def page(template: str, title: str, **values: object) -> str:
     """
     templates = _environment()
     script = templates.get_template("page.js").render()
+    style = templates.get_template("page.css").render(series=SERIES, queues=QUEUE_COLOURS)
     return templates.get_template(template).render(
         title=title,
         version=__version__,
-        style=_trusted(templates.get_template("page.css").render()),
+        style=_trusted(style),
         script=_trusted(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         **values,
