@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pypto_egg.bench.figures import geometric_mean
-from pypto_egg.bench.plots.drawing import Drawing, Plot, plain
+from pypto_egg.bench.plots.drawing import Drawing, Plot, place_name, plain
 from pypto_egg.bench.plots.heat import Heat, letters_on
 from pypto_egg.bench.plots.matrix import matrix_plot
 from pypto_egg.bench.plots.pareto import Point, pareto_plot
@@ -118,7 +118,7 @@ def overall_heat_maps(every: Sequence[Choices]) -> Iterator[Plot]:
             pair = str(row["m_align"]), str(row["n_align"])
             ratios.setdefault(pair, []).append(_number(row["ratio_best"]))
         yield matrix_plot(
-            plain(f"overall-{target}-{model}").replace(" ", "-"),
+            place_name("overall", target, model),
             plain(f"Cycles over M and N alignment, all products: {target}, {model}"),
             f"The geometric mean of cycles over those of the best choice, of the products (of "
             f"{len(own)}) for which the choice is legal.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pypto_egg.bench.plots.drawing import Drawing, Plot, Style, plain
+from pypto_egg.bench.plots.drawing import Drawing, Plot, Style, place_name, plain
 from pypto_egg.bench.plots.pipes import Stack, pipe_bars
 from pypto_egg.bench.schema import Row
 from pypto_egg.extract.cost.model import PIPES
@@ -24,7 +24,9 @@ def baseline_plots(rows: Sequence[Row]) -> tuple[Plot, ...]:
             differing = sorted(own, key=lambda row: -abs(float(row["speedup"] or 1.0) - 1.0))
             plots.append(speedup_plot(against, differing[:MOST_SPEEDUPS], len(own)))
             groups = list(_pipes(differing[:MOST_PIPES], against))
-            plots.append(pipe_bars(f"pipes-{against}", f"Pipes: {against}", _PIPES, groups))
+            plots.append(
+                pipe_bars(place_name("pipes", against), f"Pipes: {against}", _PIPES, groups)
+            )
     return tuple(plots)
 
 
@@ -55,7 +57,7 @@ def speedup_plot(against: str, rows: Sequence[Row], among: int) -> Plot:
         drawing.legend(axes)
 
     return Plot(
-        f"speedup-{against}",
+        place_name("speedup", against),
         f"Against {against}",
         f"To the right of the line optimize is faster. The {len(rows)} of {among} comparisons that "
         "differ most.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -132,6 +133,11 @@ def plain(text: str) -> str:
     """A name as a label: one line of printable characters, shortened where it is very long."""
     line = "".join(letter if letter.isprintable() else " " for letter in text)
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def place_name(*parts: str) -> str:
+    """A name for a file and for a place on a page: letters, digits, "_", "." and "-"."""
+    return "-".join(re.sub(r"[^A-Za-z0-9_.]+", "-", part).strip("-.") for part in parts)
 
 
 def series_style(number: int) -> Style:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import exp, log
 
 from pypto_egg.bench.figures import geometric_mean
-from pypto_egg.bench.plots.drawing import Drawing, Plot, plain, series_style
+from pypto_egg.bench.plots.drawing import Drawing, Plot, place_name, plain, series_style
 from pypto_egg.bench.plots.matrix import matrix_plot
 from pypto_egg.bench.schema import Row
 
@@ -44,8 +44,8 @@ def regret_plot(target: str, rows: Sequence[Row]) -> Plot:
         )
         cells[chosen, priced] = (mean, f"{mean:.1f} %", words)
     return matrix_plot(
-        f"regret-{target}",
-        f"Regret on {target}",
+        place_name("regret", target),
+        plain(f"Regret on {target}"),
         "What a model's choice costs under another model, above that model's own choice: the "
         "geometric mean over all programs, in percent. 0 on the diagonal.",
         ("priced by", "chosen by"),

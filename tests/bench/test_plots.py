@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from PIL import Image
 
 from pypto_egg.bench.plots.alignment import MOST_PRODUCTS, alignment_plots, products, shown
 from pypto_egg.bench.plots.catalogue import plots
-from pypto_egg.bench.plots.drawing import PAGE, Plot, plain
+from pypto_egg.bench.plots.drawing import PAGE, Plot, place_name, plain
 from pypto_egg.bench.plots.heat import Heat, letters_on
 from pypto_egg.bench.plots.models import mean_regret
 from pypto_egg.bench.plots.pareto import Point, front
@@ -173,6 +174,16 @@ def test_hostile_names_are_letters() -> None:
     assert any(text.startswith("<script>alert(1)</script> $x_1$ & ") for text in letters(bars))
     assert len(plain(HOSTILE)) == 90
     assert plain("a\nb\x00") == "a b "
+
+
+def test_no_name_leaves_the_folder_of_plots() -> None:
+    rows = rows_of.alignment()
+    for row in rows:
+        row["model"] = '../a b/c"<x>'
+    for plot in alignment_plots(rows):
+        assert re.fullmatch(r"[\w.-]+", plot.name)
+        assert not plot.name.startswith(".")
+    assert place_name("overall", "../x/..", "a b") == "overall-x-a-b"
 
 
 def test_plots_are_files_for_papers(tmp_path: Path) -> None:
