@@ -20,7 +20,7 @@ from pypto_egg.errors import LoweringError
 from pypto_egg.extract.cost.schedule import Schedule
 from pypto_egg.report.instructions import kernel_schedule
 from pypto_egg.report.pages.gantt import gantt
-from pypto_egg.report.words import cycles
+from pypto_egg.report.words import cycles, roofline_words
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "</title><script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
@@ -64,6 +64,7 @@ def test_every_option_of_every_decision_is_a_row() -> None:
         assert option.what in page.text
         assert option.why in page.text
     assert cycles(lowering.cycles) in page.text
+    assert roofline_words(lowering.functions[0]) in page.text
 
 
 def test_the_page_loads_nothing() -> None:

@@ -16,7 +16,7 @@ from pypto_egg.report.pages.memory_map import MemoryMap, memory_map
 from pypto_egg.report.pages.page import page
 from pypto_egg.report.summary import NOTHING, verified
 from pypto_egg.report.table import cost_table
-from pypto_egg.report.words import SAME_CYCLES, cycles, fold_words, signed_cycles
+from pypto_egg.report.words import SAME_CYCLES, cycles, fold_words, roofline_words, signed_cycles
 from pypto_egg.text import print_program
 
 
@@ -26,6 +26,7 @@ class Kernel:
 
     name: str
     search: str
+    roofline: str
     changes: tuple[str, ...]
     padded: tuple[str, ...]
     decisions: tuple[OptionRow, ...]
@@ -128,6 +129,7 @@ def _kernel(lowering: Lowering, report: FunctionReport, changes: tuple[str, ...]
             f"{saturation.iterations} iterations with {saturation.nodes:,} e-nodes; extraction "
             f"{report.extraction} among {report.nodes:,} ways of making {report.classes:,} values."
         ),
+        roofline=roofline_words(report),
         changes=changes,
         padded=boxes(account),
         decisions=tuple(_decisions(report)),
