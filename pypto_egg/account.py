@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pypto_egg.egraph.skeleton import Skeleton
 from pypto_egg.egraph.tilegraph import TileGraph
 from pypto_egg.errors import LoweringError, OptionError
-from pypto_egg.extract.cost.model import CostModel
+from pypto_egg.extract.cost.model import CostModel, CostVector
 from pypto_egg.extract.problem import Constraint
 from pypto_egg.extract.result import Selection
 from pypto_egg.ir.program import Function
@@ -37,6 +37,11 @@ class Account:
     _simulated: dict[frozenset[int], float | None] = field(
         default_factory=dict, repr=False, compare=False
     )
+
+    def cycles_with(self, node: int, cost: CostVector) -> float:
+        """The same kernel's cycles if one of its selected nodes cost something else."""
+        selected = self.selection.choice.values()
+        return self.model.fold(cost if n == node else self.priced.vectors[n] for n in selected)
 
     def cycles(self, choice: Mapping[int, int]) -> float:
         """What the kernel of a selection (class -> node) costs by the model's own account.

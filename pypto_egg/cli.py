@@ -25,6 +25,7 @@ from pypto_egg.errors import PyptoEggError
 if TYPE_CHECKING:
     from pypto_egg.egraph.saturate import Limits
     from pypto_egg.packing import NzMode
+    from pypto_egg.scheduling import L0Mode
 
 FAULT = 70
 INTERRUPTED = 130
@@ -155,6 +156,13 @@ def _of_lowering(callback: Callable[..., None]) -> Callable[..., None]:
     help="Say what packed cube operands would save, or take weights packed.",
 )
 @click.option(
+    "--l0",
+    type=click.Choice(["schedule", "pypto", "leave"]),
+    default="schedule",
+    show_default=True,
+    help="Who cuts products into L0 tiles: the search, PyPTO's law, or PyPTO later.",
+)
+@click.option(
     "--deadline", type=float, metavar="S", help="Seconds for each extraction.  [default: no end]"
 )
 @click.option(
@@ -177,6 +185,7 @@ def optimize(
     allow_reassociation: bool,
     verify: str,
     nz: NzMode,
+    l0: L0Mode,
     deadline: float | None,
     node_limit: int | None,
     iteration_limit: int | None,
@@ -206,6 +215,7 @@ def optimize(
         deadline_seconds=deadline,
         verify=_VERIFY[verify],
         nz=nz,
+        l0=l0,
     )
     write_lowering(lowering, to, explain, quiet)
 

@@ -13,6 +13,7 @@ from pypto_egg.analysis.cache_policy import ATTRIBUTE as CACHE_POLICY
 from pypto_egg.analysis.dead import is_pure_tensor_op, without_dead_values
 from pypto_egg.analysis.local_writes import with_local_write_versions
 from pypto_egg.analysis.overlaps import Pairs
+from pypto_egg.block_costs import BlockCosts
 from pypto_egg.diagnose import check_feasible
 from pypto_egg.egraph.direct import direct_outputs
 from pypto_egg.egraph.load import Loaded, load_function
@@ -27,7 +28,7 @@ from pypto_egg.errors import (
     LoweringError,
     OptionError,
 )
-from pypto_egg.extract.cost.model import ZERO, CostModel
+from pypto_egg.extract.cost.model import ZERO, CostModel, CostVector
 from pypto_egg.extract.problem import Problem
 from pypto_egg.extract.registry import FORBIDDEN
 from pypto_egg.extract.result import Selection
@@ -39,6 +40,7 @@ from pypto_egg.lowering import FunctionReport, Kernel
 from pypto_egg.ops.registry import lookup
 from pypto_egg.price import Priced, cheapest, price
 from pypto_egg.rulesets.catalogue import ALL
+from pypto_egg.scheduling import L0Mode, with_schedules
 from pypto_egg.simulated import Simulated, shortest
 from pypto_egg.target.target import Target
 from pypto_egg.trial import Trial, try_selection
@@ -62,6 +64,7 @@ class Options:
     limits: Limits
     alternatives: bool
     deadline_seconds: float | None
+    l0: L0Mode = "leave"
 
 
 def has_tensor_work(function: Function) -> bool:
@@ -99,9 +102,9 @@ def lower_function(
     try:
         made = _lowered(function, source, chosen, overlapping)
     except CapacityError as error:
-        blocked = _blocked(function, source, chosen, overlapping)
+        blocked, refusals = _blocked(function, source, chosen, overlapping)
         if blocked is None:
-            reasons = why_not_blocked(function, source, overlapping, _room(chosen.target))
+            reasons = [*why_not_blocked(function, source, overlapping, _room(chosen)), *refusals]
             error.message = "; ".join((error.message, *reasons))
             raise
         return blocked
@@ -135,7 +138,7 @@ def _or_assembled_on_chip(
     outputs = direct_outputs(function)
     if not chosen.alternatives or not outputs:
         return made
-    names = ", ".join(direct.carried[1].name for direct in outputs)
+    names = ", ".join(direct.result.name for direct in outputs)
     in_loop, on_chip = "each part stored in the loop", "assembled on chip and stored once"
     try:
         other = _lowered(function, source, chosen, overlapping, direct=False)
@@ -147,16 +150,18 @@ def _or_assembled_on_chip(
 
 def _blocked(
     function: Function, source: Program, chosen: Options, overlapping: Pairs
-) -> _Made | None:
-    """The cheapest version whose too large products are made in blocks, if one can be lowered.
+) -> tuple[_Made | None, list[str]]:
+    """The cheapest version whose too large products are made in blocks, and why the first that
+    cannot be lowered was refused.
 
-    The reference takes the first, which loads the fewest bytes.
+    The reference takes the first that can, which loads the fewest bytes.
     """
     found: list[tuple[str, _Made]] = []
     refused: list[Kernel] = []
     value = ""
-    room = _room(chosen.target)
-    for version in blocked_functions(function, source, overlapping, room, BLOCKINGS):
+    room = _room(chosen)
+    rank = BlockCosts(chosen.model, chosen.target) if chosen.alternatives else None
+    for version in blocked_functions(function, source, overlapping, room, BLOCKINGS, rank):
         value = "blocks of " + ", ".join(name for name, _ in version.blocks)
         what = ", ".join(f"{b.m} x {b.n} in steps of K {b.k}" for _, b in version.blocks)
         try:
@@ -166,11 +171,13 @@ def _blocked(
             continue
         if not chosen.alternatives:
             break
-    return _cheapest(value, found, refused) if found else None
+    reasons = [f"in blocks: {kernel.refused}" for kernel in refused[:1]]
+    return (_cheapest(value, found, refused) if found else None), reasons
 
 
-def _room(target: Target) -> Room:
-    return Room(target.capacity_bytes(Mem.Mat), target.capacity_bytes(Mem.Acc))
+def _room(chosen: Options) -> Room:
+    mat, acc = (chosen.target.capacity_bytes(space) for space in (Mem.Mat, Mem.Acc))
+    return Room(mat, acc, by_tiles=chosen.l0 != "leave")
 
 
 def _lowered(
@@ -196,9 +203,11 @@ def _lowered(
             snapshot = Snapshot(egraph.egraph)
     with _timed(seconds, "type"):
         graph = _typed_graph(function, snapshot, loaded, chosen)
+    with _timed(seconds, "schedule"):
+        known = _scheduled(graph, chosen)
     check_feasible(function, loaded, graph, saturation, chosen.target)
     with _timed(seconds, "price"):
-        priced = price(graph, loaded.skeleton, chosen.model, chosen.target)
+        priced = price(graph, loaded.skeleton, chosen.model, chosen.target, known)
     selection, trial, problem = _fitting(function, loaded, graph, priced, chosen, seconds)
     status, bound = selection.status, selection.bound
     if chosen.model.objective == "simulated" and chosen.alternatives:
@@ -238,6 +247,13 @@ def _shortest(
 
     model, target, seconds = chosen.model, chosen.target, chosen.deadline_seconds
     return shortest(problem, selection, trial, attempt, model, target, seconds)
+
+
+def _scheduled(graph: TileGraph, chosen: Options) -> dict[int, CostVector]:
+    """What the L0 schedules cost that were put in the place of products, if that is asked for."""
+    if chosen.l0 == "leave":
+        return {}
+    return with_schedules(graph, chosen.model, chosen.target, chosen.l0).vectors
 
 
 def _typed_graph(

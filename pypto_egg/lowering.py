@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pypto_egg.errors import OptionError
 from pypto_egg.extract.cost.model import ZERO, CostVector
 from pypto_egg.ir.program import Program
 from pypto_egg.nz.plan import NzAdvice, PackedParameter
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pypto_egg.account import Account
     from pypto_egg.egraph.saturate import Saturation
     from pypto_egg.interp import Comparison
+    from pypto_egg.l0 import L0Schedule
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,14 @@ class FunctionReport:
         """The pipe that is busy for the most cycles, and these: the roofline of this selection."""
         return max(self.cost.by_pipe().items(), key=lambda part: part[1])
 
+    @property
+    def l0_schedules(self) -> tuple[L0Schedule, ...]:
+        """How the function's cube products are cut into L0 tiles, in the order of the e-graph;
+        nothing for products that are left to PyPTO."""
+        nodes = self.account.priced.nodes
+        chosen = (nodes[at].recipe for at in sorted(self.account.selection.choice.values()))
+        return tuple(r.schedule for r in chosen if r is not None and r.schedule is not None)
+
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         """What could have been made otherwise, worked out when it is first asked for."""
@@ -173,6 +183,20 @@ class Lowering:
         This is what `optimize` makes least; for models that let no pipes overlap, `cost.total`.
         """
         return sum((report.cycles for report in self.functions), 0.0)
+
+    def l0_schedules(self, function: str) -> tuple[L0Schedule, ...]:
+        """How the cube products of a lowered function are cut into L0 tiles.
+
+        Raises:
+            OptionError: no function of that name was lowered.
+        """
+        for report in self.functions:
+            if report.name == function:
+                return report.l0_schedules
+        names = ", ".join(report.name for report in self.functions) or "none"
+        raise OptionError(
+            f"no lowered function '{function}'", hint=f"the lowered functions are: {names}"
+        )
 
     @property
     def alternatives(self) -> tuple[Decision, ...]:

@@ -29,7 +29,16 @@ from pypto_egg.lower_once import LowerOnce
 from pypto_egg.lowering import FunctionReport, Lowering
 from pypto_egg.nz import block_nz, check_actual_stores
 from pypto_egg.packing import NzMode, check_mode, weigh_packing
-from pypto_egg.rulesets.catalogue import ALTERNATIVES, LOWERING, OPT_IN, without
+from pypto_egg.rulesets.catalogue import (
+    ALTERNATIVES,
+    LOWERING,
+    OPT_IN,
+    SCHEDULED,
+    SCHEDULED_ALTERNATIVES,
+    without,
+)
+from pypto_egg.rulesets.ruleset import RuleSet
+from pypto_egg.scheduling import L0Mode, check_l0_mode
 from pypto_egg.target.target import Target
 from pypto_egg.text import parse, parse_file
 from pypto_egg.verify import verify_program
@@ -48,6 +57,7 @@ def optimize(
     deadline_seconds: float | None = None,
     verify: Verify = "auto",
     nz: NzMode = "keep",
+    l0: L0Mode = "schedule",
 ) -> Lowering:
     """The cheapest lowering of a program's InCore functions that the rules can find.
 
@@ -67,6 +77,9 @@ def optimize(
             the cube what packing it would save (`Lowering.nz_advice`), "pack" passes those in NZ
             order that are right operands and not dearer so; `Lowering.packing` says what the host
             packs.
+        l0: "schedule" chooses how each cube product is cut into L0 tiles and writes the loops,
+            "pypto" writes those that PyPTO's chooser would take, "leave" leaves the products as
+            they are to PyPTO's AutoTileMatmulL0.
 
     Raises:
         PyptoEggError: bad input, no legal lowering, or no choice that fits on chip; the
@@ -75,11 +88,13 @@ def optimize(
     """
     left_out = options.checked_names(without_rules)
     check_mode(nz)
-    groups = without((*LOWERING, *ALTERNATIVES), left_out)
+    more = () if check_l0_mode(l0) == "leave" else SCHEDULED_ALTERNATIVES
+    groups = without((*LOWERING, *ALTERNATIVES, *_l0_rules(l0), *more), left_out)
     if options.checked_switch("allow_reassociation", allow_reassociation):
         groups = (*groups, *OPT_IN)
     groups = (*groups, *options.checked_rules(rules))
     chosen = _options(target, cost_model, extractor, groups, limits, True, deadline_seconds)
+    chosen = replace(chosen, l0=l0)
     source = _read(program)
     baseline, refused = _baseline(source, chosen)
     once = LowerOnce(chosen)
@@ -151,8 +166,18 @@ def _read(program: Program | str | Path) -> Program:
     raise OptionError(f"a program is a Program, text or a path, not {type(program).__name__}")
 
 
+def _l0_rules(mode: L0Mode) -> tuple[RuleSet, ...]:
+    return () if mode == "leave" else SCHEDULED
+
+
 def _baseline(source: Program, chosen: Options) -> tuple[Lowering | None, str]:
-    reference = replace(chosen, groups=LOWERING, alternatives=False, extractor="exact")
+    reference = replace(
+        chosen,
+        groups=(*LOWERING, *_l0_rules(chosen.l0)),
+        alternatives=False,
+        extractor="exact",
+        l0="leave" if chosen.l0 == "leave" else "pypto",
+    )
     try:
         return _lower_program(source, LowerOnce(reference)), ""
     except LoweringError as error:

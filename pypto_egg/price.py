@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,15 +44,26 @@ class Priced:
     vectors: tuple[CostVector, ...]
 
 
-def price(graph: TileGraph, skeleton: Skeleton, model: CostModel, target: Target) -> Priced:
-    """The problem of choosing a node for each class at the least cost (cycles)."""
+def price(
+    graph: TileGraph,
+    skeleton: Skeleton,
+    model: CostModel,
+    target: Target,
+    known: Mapping[int, CostVector] | None = None,
+) -> Priced:
+    """The problem of choosing a node for each class at the least cost (cycles).
+
+    Args:
+        known: identity of a node -> what it costs, where that is known already.
+    """
+    known = known or {}
     nodes: list[TileNode] = []
     vectors: list[CostVector] = []
     times = [skeleton.multiplicity.get(cls.region, 1) for cls in graph.classes]
     for position, cls in enumerate(graph.classes):
         for node in cls.nodes:
             try:
-                cost = recipe_cost(node.recipe, model, target) if node.recipe else ZERO
+                cost = known.get(id(node)) or _node_cost(node, model, target)
             except UnsupportedDTypeError as error:
                 graph.refused.append((cls.name, node.op, error.message))
                 continue
@@ -63,9 +75,9 @@ def price(graph: TileGraph, skeleton: Skeleton, model: CostModel, target: Target
     ).reshape(-1, len(PIPES))
     queues = table
     if model.queues != PIPES:
-        queues = np.array(
-            [times[node.cls] * _queue_cycles(node.recipe, model, target) for node in nodes]
-        ).reshape(-1, len(model.queues))
+        rows = [_queue_cycles(node, known.get(id(node)), model, target) for node in nodes]
+        often = np.array([times[node.cls] for node in nodes])
+        queues = often[:, None] * np.array(rows).reshape(-1, len(model.queues))
     problem = Problem(
         node_class=[node.cls for node in nodes],
         node_children=[node.children for node in nodes],
@@ -78,6 +90,10 @@ def price(graph: TileGraph, skeleton: Skeleton, model: CostModel, target: Target
         pipes=model.queues,
     )
     return Priced(problem, tuple(nodes), tuple(vectors))
+
+
+def _node_cost(node: TileNode, model: CostModel, target: Target) -> CostVector:
+    return recipe_cost(node.recipe, model, target) if node.recipe is not None else ZERO
 
 
 def cheapest(
@@ -131,16 +147,19 @@ def recipe_cost(recipe: Recipe, model: CostModel, target: Target) -> CostVector:
         call = step.call
         operands = tuple(arg.type for arg in call.args)
         instance = OpInstance(call.op, operands, dict(call.kwargs), call.type)
-        total = total + _cycles(model, instance, target)
+        total = total + op_cost(instance, model, target)
     return total
 
 
 def _queue_cycles(
-    recipe: Recipe | None, model: CostModel, target: Target
+    node: TileNode, known: CostVector | None, model: CostModel, target: Target
 ) -> npt.NDArray[np.float64]:
-    """The cycles of all calls of a recipe by the model's queues."""
+    """The cycles of all calls of a node by the model's queues; what is known is on the cube's side,
+    whose queues are pipes."""
+    if known is not None:
+        return np.array([known.by_pipe().get(queue, 0.0) for queue in model.queues])
     total = np.zeros(len(model.queues))
-    for step in recipe.steps if recipe is not None else ():
+    for step in node.recipe.steps if node.recipe is not None else ():
         call = step.call
         operands = tuple(arg.type for arg in call.args)
         instance = OpInstance(call.op, operands, dict(call.kwargs), call.type)
@@ -149,8 +168,12 @@ def _queue_cycles(
     return total
 
 
-def _cycles(model: CostModel, op: OpInstance, target: Target) -> CostVector:
-    """A model's price; what another's model does wrong is told as a fault of that model."""
+def op_cost(op: OpInstance, model: CostModel, target: Target) -> CostVector:
+    """A model's price; what another's model does wrong is told as a fault of that model.
+
+    Raises:
+        as `recipe_cost`.
+    """
     try:
         priced = model.price(op, target)
     except PyptoEggError:

@@ -10,6 +10,7 @@ from pypto_egg.rulesets.algebra import ALGEBRA, OPERAND_ORDER
 from pypto_egg.rulesets.boxing import ACCUMULATED_N, BOXING, WIDER_BOXES
 from pypto_egg.rulesets.broadcast import BROADCAST
 from pypto_egg.rulesets.control_flow import CONTROL_FLOW
+from pypto_egg.rulesets.l0_tiles import L0_TILES, L0_TILES_TO_MAT
 from pypto_egg.rulesets.matmul import MATMUL
 from pypto_egg.rulesets.metadata import METADATA
 from pypto_egg.rulesets.placement import (
@@ -36,9 +37,15 @@ ALTERNATIVES: tuple[RuleSet, ...] = (
     DRAIN_TO_MAT, TRANSPOSED_LOAD, SINKING,
 )  # fmt: skip
 
+# What is added where L0 schedules are chosen: what PyPTO's AutoTileMatmulL0 does, and more.
+SCHEDULED: tuple[RuleSet, ...] = (L0_TILES,)
+SCHEDULED_ALTERNATIVES: tuple[RuleSet, ...] = (L0_TILES_TO_MAT,)
+
 OPT_IN: tuple[RuleSet, ...] = (REASSOCIATION,)
 
-ALL: dict[str, RuleSet] = {r.name: r for r in (*LOWERING, *ALTERNATIVES, *OPT_IN)}
+ALL: dict[str, RuleSet] = {
+    r.name: r for r in (*LOWERING, *ALTERNATIVES, *SCHEDULED, *SCHEDULED_ALTERNATIVES, *OPT_IN)
+}
 
 
 def without(rulesets: Sequence[RuleSet], names: Sequence[str]) -> tuple[RuleSet, ...]:

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import ClassVar, Literal, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pypto_egg.errors import InternalError, LoweringError, OptionError
 from pypto_egg.extract.cost.kernel import executed_calls
 from pypto_egg.ir.expr import Call
 from pypto_egg.ir.program import Function
 from pypto_egg.ir.types import Type
+from pypto_egg.l0 import CubeProduct, Schedules
 from pypto_egg.target import Target
 
 PIPES = ("mte1", "mte2", "mte3", "fixpipe", "cube", "vector", "scalar")
@@ -120,6 +124,11 @@ class CostModel(ABC):
     not_overlapped: ClassVar[tuple[str, ...]] = ()
     queues: ClassVar[tuple[str, ...]] = PIPES
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether a kernel costs the sum of its operations, whatever overlaps."""
+        return self.objective == "serial" and type(self).kernel_cost is CostModel.kernel_cost
+
     @abstractmethod
     def price(self, op: OpInstance, target: Target) -> CostVector:
         """The cost of executing `op` once on one core of `target`.
@@ -137,6 +146,16 @@ class CostModel(ABC):
     def start_cycles(self, target: Target) -> float:
         """Cycles that every kernel takes before its first operation."""
         return 0.0
+
+    def price_schedules(
+        self, product: CubeProduct, among: Schedules, target: Target
+    ) -> NDArray[np.float64] | None:
+        """Cycles of each schedule of a product: one row a schedule, columns as `PIPES`.
+
+        None stands for the sum of the prices of its instructions, which is right for every model;
+        one that prices them all at once is faster.
+        """
+        return None
 
     def fold(self, vectors: Iterable[CostVector]) -> float:
         """Cycles of a kernel whose operations cost `vectors`, each as often as it runs.

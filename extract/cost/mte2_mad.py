@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pypto_egg.errors import InternalError
+from pypto_egg.extract.cost.l0_schedules import schedule_vectors
 from pypto_egg.extract.cost.model import (
     ZERO,
     CostModel,
@@ -31,6 +35,7 @@ from pypto_egg.extract.cost.movement import (
 )
 from pypto_egg.extract.cost.product import PRODUCTS, price_product
 from pypto_egg.extract.cost.vector import Pricer, vector_pricers
+from pypto_egg.l0 import CubeProduct, Schedules
 from pypto_egg.target import Target
 
 
@@ -94,6 +99,13 @@ class Mte2Mad(CostModel):
         if pricer is None:
             raise InternalError(f"cost model {self.name} has no price for {op.op}")
         return pricer(op, target)
+
+    def price_schedules(
+        self, product: CubeProduct, among: Schedules, target: Target
+    ) -> NDArray[np.float64] | None:
+        if type(self).price is not Mte2Mad.price:
+            return None  # a model that prices instructions in another way
+        return schedule_vectors(product, among, target)
 
     @staticmethod
     def known_ops() -> tuple[str, ...]:

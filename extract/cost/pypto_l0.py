@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +25,14 @@ from pypto_egg.extract.cost.l0 import (
     operand_cycles,
     passes_of,
 )
-from pypto_egg.extract.cost.model import CostVector, OpInstance, register_cost_model
+from pypto_egg.extract.cost.model import PIPES, CostVector, OpInstance, register_cost_model
 from pypto_egg.extract.cost.mte2_mad import Mte2Mad
 from pypto_egg.extract.cost.product import PRODUCTS, Operands, operands_of, side_operands
 from pypto_egg.ir.dtype import DType
 from pypto_egg.ir.enums import Mem
+from pypto_egg.l0 import CubeProduct, L0Schedule, Schedules
+from pypto_egg.l0.schedule import DEPTHS, Stationary
 from pypto_egg.target import Target
-
-Stationary = Literal["output", "A", "B"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,6 @@ class Gates:
 
 CLOSED = Gates()
 OPEN = Gates(a_stationary=True, b_stationary=True, double_accumulator=True, k_boundary=True)
-_DEPTHS: dict[Stationary, tuple[int, int]] = {"output": (2, 2), "A": (1, 2), "B": (2, 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ def _best(p: _Product, stationary: Stationary, accumulators: int, gates: Gates) 
         p.lhs.bits,
         p.rhs.bits,
         p.target.alignment_rows_acc(p.acc),
-        _DEPTHS[stationary],
+        DEPTHS[stationary],
         accumulators,
     )
     legal = (tm <= p.m) & (tn <= p.n) & (tk <= p.k)
@@ -254,6 +253,68 @@ class PyptoL0(Mte2Mad):
         if op.op not in PRODUCTS:
             return super().price(op, target)
         return _price_product(op, operands_of(op, target), target) or super().price(op, target)
+
+    def price_schedules(
+        self, product: CubeProduct, among: Schedules, target: Target
+    ) -> NDArray[np.float64] | None:
+        if type(self).price is not PyptoL0.price:
+            return None
+        return wall_vectors(product, among, target)
+
+
+def wall_vectors(product: CubeProduct, among: Schedules, target: Target) -> NDArray[np.float64]:
+    """PyPTO's wall of each schedule, as cycles on MTE1, the cube and FIXPIPE.
+
+    Extents are the valid ones rounded up to 16; tiles at the edge count as full ones. A tile that
+    leaves L0C has its drain on FIXPIPE, and what of the wall is left is the cube's as far as it is
+    busy, and MTE1's beyond.
+    """
+    m, n, k = (round_up(extent, target.l0.step) for extent in product.valid)
+    p = _Product(m, n, k, product.lhs, product.rhs, product.acc, target)
+    rows, cols = -(-m // among.m), -(-n // among.n)
+    lhs, rhs = operand_cycles(m, n, k, product.lhs.bits, product.rhs.bits, target)
+    whole = among.k >= product.physical[2]
+    load = lhs * np.where(whole & among.rows_outer, 1, cols)
+    load = load + rhs * np.where(whole & ~among.rows_outer, 1, rows)
+    cube = _cube(p, among.m, among.n, among.k, rows * cols)
+    share = np.maximum(load, cube)
+    vectors = np.zeros((len(among), len(PIPES)))
+    if product.leaves:
+        drain = rows * cols * (target.l0.drain_fixed_cycles + among.m * drain_row(among.n, target))
+        shorter, longer = np.minimum(share, drain), np.maximum(share, drain)
+        wall = np.where(among.accumulators == 1, share + drain, longer + shorter / (rows * cols))
+        share = np.floor(wall + 0.5) - drain
+        vectors[:, PIPES.index("fixpipe")] = drain
+    vectors[:, PIPES.index("cube")] = np.minimum(cube, share)
+    vectors[:, PIPES.index("mte1")] = share - np.minimum(cube, share)
+    return vectors
+
+
+def pypto_choice(product: CubeProduct, among: Schedules, target: Target) -> int | None:
+    """The place of the schedule that PyPTO's automatic pass takes; None if there is no schedule.
+
+    A result that stays in L0C as a whole has one tile, so the choice is that of k alone. Where the
+    boxes of the operands rule out the tile that the chooser names (it counts in steps of 16 for
+    every dtype), it is the schedule with the shortest wall.
+    """
+    if not len(among):
+        return None
+    if product.leaves:
+        m, n, k = product.physical
+        found = choose(m, n, k, product.lhs, product.rhs, product.acc, target, gates=OPEN)
+        same = [] if found is None else [at for at, s in enumerate(among) if _is(s, found)]
+        if found is not None and same:
+            return min(same, key=lambda at: among[at].rows_outer != found.rows_outer)
+    walls = wall_vectors(product, among, target).sum(axis=1)
+    blocks = -(-product.physical[2] // among.k)
+    return int(np.lexsort((-among.k, -among.m * among.n, blocks, walls))[0])
+
+
+def _is(schedule: L0Schedule, found: L0Choice) -> bool:
+    """Whether a schedule is the chooser's; the order of loops says nothing where K is cut."""
+    tile = (found.m, found.n, found.k, found.stationary, found.accumulators)
+    own = (schedule.m, schedule.n, schedule.k, schedule.stationary, schedule.accumulators)
+    return own == tile
 
 
 def _price_product(op: OpInstance, at: Operands, target: Target) -> CostVector | None:

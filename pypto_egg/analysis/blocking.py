@@ -8,51 +8,48 @@ lowering then decides boxes, hoisting and the like for the blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, replace
-from itertools import islice, product
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pypto_egg.analysis.block_nest import Blocks, Chain, with_blocks
 from pypto_egg.analysis.effects import Effects, analyse_effects
 from pypto_egg.analysis.overlaps import Pairs
-from pypto_egg.ir.dtype import FP32, INDEX, INT32, DType
-from pypto_egg.ir.enums import LoopKind, TensorLayout
-from pypto_egg.ir.expr import BinOp, Call, ConstInt, Expr, Var, dims_of, tuple_of
-from pypto_egg.ir.fold import dim_add, dim_floordiv, dim_mul, fold
+from pypto_egg.ir.dtype import FP32
+from pypto_egg.ir.enums import TensorLayout
+from pypto_egg.ir.expr import Call, Expr, Var
 from pypto_egg.ir.names import VersionNames
 from pypto_egg.ir.program import Function, Program
-from pypto_egg.ir.stmt import Assign, Block, For, Return, Stmt, Yield, with_fields
-from pypto_egg.ir.types import FRACTAL_ROWS, ScalarType, TensorType
-from pypto_egg.ir.visit import blocks_of, expressions_of, free_vars, substitute, walk
-from pypto_egg.ops.registry import lookup, make_call
+from pypto_egg.ir.stmt import Assign, Block, Return, Stmt
+from pypto_egg.ir.types import FRACTAL_ROWS, TensorType
+from pypto_egg.ir.visit import blocks_of, expressions_of, free_vars, walk
+from pypto_egg.ops.registry import lookup
 from pypto_egg.ops.snapshots import snapshots
 
+Ints = NDArray[np.int64]
 _ELEMENTWISE = ("unary", "cast", "binary_scalar")
 
 
 @dataclass(frozen=True)
 class Room:
-    """On-chip memory for one product, in bytes: for its operands in Mat, for its result in Acc."""
+    """On-chip memory for one product, in bytes: for its operands in Mat, for its result in Acc.
+
+    Args:
+        by_tiles: a product that is stored may leave L0C tile by tile, whatever its size.
+    """
 
     mat: int
     acc: int
+    by_tiles: bool = False
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """The extents of one block of a product [m, k] @ [k, n], in elements."""
+SHORTLIST = 64
+"""Blockings of least traffic that are ranked by what a kernel with them costs."""
 
-    m: int
-    n: int
-    k: int
-
-
-@dataclass(frozen=True)
-class _Chain:
-    """A product, the elementwise ops on it, and the statement that takes the result away."""
-
-    product: Assign
-    steps: tuple[Assign, ...]
-    sink: Stmt
+Rank = Callable[[Chain, Blocks], float]
+"""What a kernel with these blocks costs, as far as that can be told before it is lowered."""
 
 
 @dataclass(frozen=True)
@@ -68,25 +65,28 @@ class Blocked:
 
 
 def blocked_functions(
-    function: Function, program: Program, overlapping: Pairs, room: Room, limit: int
-) -> Iterator[Blocked]:
+    function: Function, program: Program, overlapping: Pairs, room: Room, limit: int,
+    rank: Rank | None = None,
+) -> Iterator[Blocked]:  # fmt: skip
     """Versions of a function whose too large products are blocked, the least traffic first.
 
     Args:
         program: where called functions are looked up.
         overlapping: parameters that callers may give the same memory.
         limit: how many versions at most.
+        rank: orders the blockings of least traffic anew.
     """
     for place in range(limit):
-        blocked = _blocked_at(function, program, overlapping, room, place)
+        blocked = _blocked_at(function, program, overlapping, room, place, rank)
         if blocked is None:
             return
         yield blocked
 
 
 def _blocked_at(
-    function: Function, program: Program, overlapping: Pairs, room: Room, place: int
-) -> Blocked | None:
+    function: Function, program: Program, overlapping: Pairs, room: Room, place: int,
+    rank: Rank | None,
+) -> Blocked | None:  # fmt: skip
     """The function with each large product in its blocking number `place`; None past the last."""
     names, made = VersionNames(function), list[tuple[str, Blocks]]()
     while True:
@@ -94,31 +94,29 @@ def _blocked_at(
         chain = _first_too_large(function, effects, room)
         if chain is None:
             break
-        shape = _extents(chain.product)
-        assert shape is not None
-        blocks = next(islice(_candidates(chain, shape, room), place, None), None)
-        if blocks is None:
+        offered = _ranked(chain, room, rank)
+        if place >= len(offered):
             return None
+        blocks = offered[place]
         made.append((chain.product.var.name, blocks))
-        function = replace(function, body=_with_chain(function.body, chain, blocks, names))
+        function = replace(function, body=with_blocks(function.body, chain, blocks, names))
     return Blocked(function, tuple(made)) if made else None
 
 
-def _first_too_large(function: Function, effects: Effects, room: Room) -> _Chain | None:
+def _first_too_large(function: Function, effects: Effects, room: Room) -> Chain | None:
     taken = snapshots(function)
     for chain in _chains(function):
         call = chain.product.value
         assert isinstance(call, Call)
         if not all(_unchanged(operand, chain, effects, taken) for operand in call.args[:2]):
             continue
-        shape = _extents(chain.product)
         # A single column is held as a vector, which no loop of cube products carries.
-        if shape and shape[1] > 1 and not _fits(chain.product, Blocks(*shape), room, looped=False):
+        if chain.extents[1] > 1 and _is_too_large(chain, room):
             return chain
     return None
 
 
-def _unchanged(operand: Expr, chain: _Chain, effects: Effects, taken: Set[Expr]) -> bool:
+def _unchanged(operand: Expr, chain: Chain, effects: Effects, taken: Set[Expr]) -> bool:
     """Whether blocks of an operand may be loaded where the blocks of the result are stored.
 
     What they are loaded from must not change from the product to its sink, nor by the sink.
@@ -143,10 +141,10 @@ def why_not_blocked(
         for stmt in block:
             if _op(stmt) != "tensor.matmul" or not isinstance(stmt, Assign):
                 continue
-            shape = _extents(stmt)
-            if shape is None or _fits(stmt, Blocks(*shape), room, looped=False):
+            shape, chain = _extents(stmt), _chain(stmt, block, function)
+            if shape is None or not _is_too_large(chain or Chain(stmt, (stmt,), stmt, shape), room):
                 continue
-            reason = _obstacle(stmt, shape, _chain(stmt, block, function), effects, taken, room)
+            reason = _obstacle(stmt, shape, chain, effects, taken, room)
             if reason:
                 yield f"'{stmt.var.name}' is not made in blocks, because {reason}"
 
@@ -154,7 +152,7 @@ def why_not_blocked(
 def _obstacle(
     stmt: Assign,
     shape: tuple[int, int, int],
-    chain: _Chain | None,
+    chain: Chain | None,
     effects: Effects,
     taken: Set[Expr],
     room: Room,
@@ -174,16 +172,16 @@ def _obstacle(
                 f"blocks of '{name}' would be loaded while its memory is written: store the result "
                 "to another tensor, and before other writes"
             )
-    if next(_candidates(chain, shape, room), None) is None:
+    if not _candidates(chain, room):
         m, n, k = shape
-        return f"M = {m}, N = {n} and K = {k} have no equal parts of whole fractals that fit"
+        return f"M = {m}, N = {n} and K = {k} have no blocks of whole fractals that fit"
     return ""
 
 
 # --- what is blocked ---------------------------------------------------------------------------
 
 
-def _chains(function: Function) -> list[_Chain]:
+def _chains(function: Function) -> list[Chain]:
     blocks = _blocks(function)
     chains = (_chain(stmt, block, function) for block in blocks for stmt in block)
     return [chain for chain in chains if chain is not None]
@@ -197,10 +195,13 @@ def _blocks(function: Function) -> Iterator[Block]:
         stack.extend(inner for stmt in block for _, inner in blocks_of(stmt))
 
 
-def _chain(stmt: Stmt, block: Block, function: Function) -> _Chain | None:
+def _chain(stmt: Stmt, block: Block, function: Function) -> Chain | None:
     if _op(stmt) != "tensor.matmul":
         return None
     assert isinstance(stmt, Assign)
+    extents = _extents(stmt)
+    if extents is None:
+        return None
     steps: list[Assign] = []
     at: Stmt = stmt
     while True:
@@ -210,7 +211,7 @@ def _chain(stmt: Stmt, block: Block, function: Function) -> _Chain | None:
             return None
         user = users[0]
         if _takes_away(user, at.var):
-            return _Chain(stmt, tuple(steps), user)
+            return Chain(stmt, tuple(steps), user, extents)
         decl = lookup(_op(user))
         if decl is None or decl.family not in _ELEMENTWISE or not isinstance(user, Assign):
             return None
@@ -251,26 +252,36 @@ def _extents(stmt: Assign) -> tuple[int, int, int] | None:
 # --- which blocks ------------------------------------------------------------------------------
 
 
-def _candidates(chain: _Chain, shape: tuple[int, int, int], room: Room) -> Iterator[Blocks]:
+def _candidates(chain: Chain, room: Room) -> list[Blocks]:
     """The blockings that fit, by the bytes that they load, then by how few blocks they make."""
-    m, n, k = shape
+    (m, n, k), bits = chain.extents, _bits(chain.product)
+    line = max(FRACTAL_ROWS, 256 // bits)
     # A store into NZ memory covers all rows from the first on (N-048).
-    rows = [m] if _stores_nz(chain.sink) else _parts(m)
-    fitting = [
-        blocks
-        for blocks in (Blocks(*b) for b in product(rows, _parts(n), _parts(k)))
-        if _fits(chain.product, blocks, room, looped=True)
-    ]
-
-    def key(blocks: Blocks) -> tuple[int, int, int, int]:
-        loaded = m * k * (n // blocks.n) + k * n * (m // blocks.m)
-        made = (m // blocks.m) * (n // blocks.n)
-        return loaded, made, -blocks.k, -blocks.n
-
+    rows = [m] if _stores_nz(chain.sink) else _parts(m, FRACTAL_ROWS)
+    axes = np.meshgrid(rows, _parts(n, line), _parts(k, line), indexing="ij")
+    bm, bn, bk = (axis.ravel().astype(np.int64) for axis in axes)
+    fits = _fits(chain, bm, bn, bk, room, buffers=2)
+    bm, bn, bk = bm[fits], bn[fits], bk[fits]
+    down, across = -(-m // bm), -(-n // bn)
+    # With all of K in Mat the operand of the outer loop stays there.
+    rows_outer = m * k + k * n * down <= m * k * across + k * n
+    kept = np.minimum(m * k + k * n * down, m * k * across + k * n)
+    loaded = np.where(bk == k, kept, m * k * across + k * n * down)
     best: dict[tuple[int, int], Blocks] = {}
-    for blocks in sorted(fitting, key=key):
-        best.setdefault((blocks.m, blocks.n), blocks)
-    return iter(best.values())
+    for at in np.lexsort((-bn, -bk, down * across, loaded)).tolist():
+        outer = bool(rows_outer[at]) or int(bk[at]) < k
+        found = Blocks(int(bm[at]), int(bn[at]), int(bk[at]), outer)
+        best.setdefault((found.m, found.n), found)
+    return list(best.values())
+
+
+def _ranked(chain: Chain, room: Room, rank: Rank | None) -> list[Blocks]:
+    """The candidates, those of least traffic by what a kernel with them costs."""
+    found = _candidates(chain, room)
+    if rank is None:
+        return found
+    short = found[:SHORTLIST]
+    return [*sorted(short, key=lambda blocks: rank(chain, blocks)), *found[SHORTLIST:]]
 
 
 def _stores_nz(sink: Stmt) -> bool:
@@ -279,193 +290,41 @@ def _stores_nz(sink: Stmt) -> bool:
     return isinstance(kind, TensorType) and kind.layout is TensorLayout.NZ
 
 
-def _parts(extent: int) -> list[int]:
-    """The extents of equal parts of an axis that are whole fractals, and the axis itself.
+def _parts(extent: int, step: int) -> list[int]:
+    """For each number of blocks of an axis the least whole ones that cover it, and the axis."""
+    counts = np.arange(1, -(-extent // step) + 1)
+    parts = np.unique(-(-extent // (counts * step)) * step)
+    return [*parts[parts < extent].tolist(), extent]
 
-    K of 8-bit operands needs twice that: such a block is refused by the lowering, and the next
-    one is tried.
+
+def _fits(
+    chain: Chain, m: Ints, n: Ints, k: Ints, room: Room, *, buffers: int
+) -> NDArray[np.bool_]:
+    """Whether the result of a block fits in Acc, and so many of its operands in Mat.
+
+    A result that is stored as it is and a product of whole K may leave L0C tile by tile.
     """
-    parts = [e for e in range(FRACTAL_ROWS, extent, FRACTAL_ROWS) if extent % e == 0]
-    return [*parts, extent]
+    rows, cols = (-(-extent // FRACTAL_ROWS) * FRACTAL_ROWS for extent in (m, n))
+    # What is left of K after whole blocks may be loaded ahead of the loop.
+    deep = k * buffers + chain.extents[2] % k
+    in_mat = (rows + cols) * deep * _bits(chain.product) // 8 <= room.mat
+    in_acc = rows * cols * FP32.bits // 8 <= room.acc
+    if room.by_tiles and not chain.steps:
+        in_acc |= k == chain.extents[2]
+    fits: NDArray[np.bool_] = in_mat & in_acc
+    return fits
 
 
-def _fits(stmt: Assign, blocks: Blocks, room: Room, *, looped: bool) -> bool:
-    """Whether a block's result fits in Acc and its operands, two of each in a loop, in Mat."""
-    call = stmt.value
-    assert isinstance(call, Call)
-    left = call.args[0].type
+def _is_too_large(chain: Chain, room: Room) -> bool:
+    m, n, k = (np.array([extent]) for extent in chain.extents)
+    return not bool(_fits(chain, m, n, k, room, buffers=1)[0])
+
+
+def _bits(product: Assign) -> int:
+    assert isinstance(product.value, Call)
+    left = product.value.args[0].type
     assert isinstance(left, TensorType)
-    m, n = (-(-extent // FRACTAL_ROWS) * FRACTAL_ROWS for extent in (blocks.m, blocks.n))
-    operands = (m + n) * blocks.k * left.dtype.bits // 8
-    result = m * n * FP32.bits // 8
-    in_mat = operands * (2 if looped else 1) <= room.mat
-    return in_mat and result <= room.acc
-
-
-# --- the loops ---------------------------------------------------------------------------------
-
-
-def _with_chain(body: Block, chain: _Chain, blocks: Blocks, names: VersionNames) -> Block:
-    gone = (chain.product, *chain.steps)
-    out: list[Stmt] = []
-    for stmt in body:
-        if any(stmt is s for s in gone):
-            continue
-        if stmt is chain.sink:
-            out.extend(_Nest(chain, blocks, names).statements())
-            continue
-        inner = {name: _with_chain(b, chain, blocks, names) for name, b in blocks_of(stmt)}
-        out.append(with_fields(stmt, **inner) if inner else stmt)
-    return tuple(out)
-
-
-@dataclass
-class _Nest:
-    """The loops of one blocked product."""
-
-    chain: _Chain
-    blocks: Blocks
-    names: VersionNames
-
-    def statements(self) -> list[Stmt]:
-        """A loop over the blocks of the result, and what takes the whole result away."""
-        value = self.chain.steps[-1].var if self.chain.steps else self.chain.product.var
-        assert isinstance(value.type, TensorType)
-        sink = self.chain.sink
-        if isinstance(sink, Assign):
-            assert isinstance(sink.value, Call)
-            whole, part, offsets = sink.value.args
-            return [self._loop(whole, sink.var, dims_of(offsets), part)]
-        shape = {"dtype": value.type.dtype}
-        created = make_call("tensor.create", (tuple_of(value.type.shape),), shape)
-        seed = Var(self.names.fresh(value.name, "blocks"), created.type)
-        result = Var(self.names.fresh(value.name, "rv"), created.type)
-        (taken,) = _substituted((sink,), value, result)
-        return [Assign(seed, created), self._loop(seed, result, (0, 0), value), taken]
-
-    def _loop(self, whole: Expr, result: Var, offsets: tuple[int | Expr, ...], value: Expr) -> Stmt:
-        m, n = self._grid()
-        base = self.chain.product.var.name
-        index = Var(self.names.fresh(base, "block"), ScalarType(INDEX))
-        carried = Var(self.names.fresh(base, "whole"), whole.type)
-        row, column = dim_floordiv(index, n), fold(BinOp("%", index, ConstInt(n, INDEX), INDEX))
-        at = dim_mul(row, self.blocks.m), dim_mul(column, self.blocks.n)
-        if m == 1:
-            at = 0, dim_mul(index, self.blocks.n)
-        if n == 1:
-            at = dim_mul(index, self.blocks.m), 0
-        statements, made = self._block(*at)
-        lead = (0,) * (len(offsets) - len(at))
-        place = tuple(dim_add(a, b) for a, b in zip(offsets, (*lead, *at), strict=True))
-        store = make_call("tensor.assemble", (carried, made, tuple_of(place)))
-        stored = Var(self.names.fresh(base, "stored"), store.type)
-        body = (*statements, Assign(stored, store), Yield((stored,)))
-        zero, one = ConstInt(0, INDEX), ConstInt(1, INDEX)
-        return For(
-            LoopKind.range, index, zero, ConstInt(m * n, INDEX), one, body,
-            (carried,), (whole,), (result,),
-        )  # fmt: skip
-
-    def _grid(self) -> tuple[int, int]:
-        shape = _extents(self.chain.product)
-        assert shape is not None
-        return shape[0] // self.blocks.m, shape[1] // self.blocks.n
-
-    def _block(self, row: int | Expr, column: int | Expr) -> tuple[list[Stmt], Var]:
-        """The statements of one block of the result, and their last value."""
-        statements, value = self._product(row, column)
-        for step in self.chain.steps:
-            assert isinstance(step.value, Call)
-            call = make_call(step.value.op, (value, *step.value.args[1:]), dict(step.value.kwargs))
-            value = Var(self.names.fresh(step.var.name, "part"), call.type)
-            statements.append(Assign(value, call, span=step.span))
-        return statements, value
-
-    def _product(self, row: int | Expr, column: int | Expr) -> tuple[list[Stmt], Var]:
-        call, shape = self.chain.product.value, _extents(self.chain.product)
-        assert isinstance(call, Call)
-        assert shape is not None
-        base, k = self.chain.product.var.name, shape[2]
-        if self.blocks.k == k:
-            statements, x, y = self._operands(row, column, 0)
-            made = make_call("tensor.matmul", (x, y), dict(call.kwargs))
-            value = Var(self.names.fresh(base, "part"), made.type)
-            return [*statements, Assign(value, made, span=self.chain.product.span)], value
-        return self._sum(call, row, column, k)
-
-    def _sum(
-        self, call: Call, row: int | Expr, column: int | Expr, k: int
-    ) -> tuple[list[Stmt], Var]:
-        """The block as a sum over blocks of K, two of which are in flight."""
-        base = self.chain.product.var.name
-        dtype = _accumulator(call.args[0])
-        shape = tuple_of((self.blocks.m, self.blocks.n))
-        created = make_call("tensor.create", (shape,), {"dtype": dtype})
-        seed = Var(self.names.fresh(base, "acc"), created.type)
-        acc = Var(self.names.fresh(base, "acc"), created.type)
-        at = Var(self.names.fresh(base, "k"), ScalarType(INDEX))
-        statements, x, y = self._operands(row, column, at)
-        flags = {f: call.kwarg(f) for f in ("a_trans", "b_trans") if call.kwarg(f)}
-        added = make_call("tensor.matmul_acc", (acc, x, y), flags)
-        step = Var(self.names.fresh(base, "acc"), added.type)
-        total = Var(self.names.fresh(base, "sum"), created.type)
-        loop = For(
-            LoopKind.pipeline, at, ConstInt(0, INDEX), ConstInt(k, INDEX),
-            ConstInt(self.blocks.k, INDEX),
-            (*statements, Assign(step, added, span=self.chain.product.span), Yield((step,))),
-            (acc,), (seed,), (total,), (("stage", 2),),
-        )  # fmt: skip
-        out: list[Stmt] = [Assign(seed, created), loop]
-        assert isinstance(call.type, TensorType)
-        if call.type.dtype == dtype:
-            return out, total
-        drained = make_call(
-            "tensor.cast", (total,), {"target_type": call.type.dtype, "mode": "rint"}
-        )
-        value = Var(self.names.fresh(base, "part"), drained.type)
-        return [*out, Assign(value, drained)], value
-
-    def _operands(
-        self, row: int | Expr, column: int | Expr, at: int | Expr
-    ) -> tuple[list[Stmt], Expr, Expr]:
-        call = self.chain.product.value
-        assert isinstance(call, Call)
-        x, y = call.args[:2]
-        left = (x, (self.blocks.m, self.blocks.k), (row, at), "a_trans")
-        right = (y, (self.blocks.k, self.blocks.n), (at, column), "b_trans")
-        statements: list[Stmt] = []
-        made = []
-        for operand, shape, offsets, flag in (left, right):
-            turn = -1 if call.kwarg(flag) else 1
-            made.append(self._window(operand, shape[::turn], offsets[::turn], statements))
-        return statements, made[0], made[1]
-
-    def _window(
-        self, operand: Expr, shape: tuple[int, ...], offsets: tuple[int | Expr, ...],
-        statements: list[Stmt],
-    ) -> Expr:  # fmt: skip
-        assert isinstance(operand, Var)
-        assert isinstance(operand.type, TensorType)
-        if operand.type.shape == shape:
-            return operand
-        call = make_call("tensor.slice", (operand, tuple_of(shape), tuple_of(offsets)))
-        var = Var(self.names.fresh(operand.name, "part"), call.type)
-        statements.append(Assign(var, call))
-        return var
-
-
-def _accumulator(operand: Expr) -> DType:
-    assert isinstance(operand.type, TensorType)
-    return FP32 if operand.type.dtype.is_float else INT32
-
-
-def _substituted(block: Block, old: Var, new: Var) -> Block:
-    return tuple(
-        with_fields(stmt, values=tuple(substitute(v, {old: new}) for v in stmt.values))
-        if isinstance(stmt, Return)
-        else stmt
-        for stmt in block
-    )
+    return left.dtype.bits
 
 
 def _read(stmt: Stmt) -> list[Var]:

@@ -105,6 +105,7 @@ class Loader:
     direct: bool
     keys: Keys = field(default_factory=Keys)
     _direct: dict[Var, DirectOutput] = field(default_factory=dict)
+    _seeded: dict[Var, Var] = field(default_factory=dict)
     _in_memory: set[Var] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -114,7 +115,8 @@ class Loader:
         self._seeds = seeds_of(self.function, self.effects)
         self.bindings = Bindings(self.effects, self.facts, self._windows, self.hoist)
         for direct in direct_outputs(self.function) if self.direct else ():
-            self._direct[direct.carried[1]] = direct
+            self._direct[direct.result] = direct
+            self._seeded[direct.seed] = direct.out
             self._in_memory.update((direct.seed, *direct.carried))
         self._taken = snapshots(self.function)
         reordered = reordered_views(self.function, self._written_views())
@@ -202,8 +204,12 @@ class Loader:
     def _tensor_call(self, call: Call, var: Var, stmt: Assign, region: Region) -> list[Item]:
         decl = lookup(call.op)
         assert decl is not None
-        if var in self._in_memory:
-            return []  # its buffer is the Out parameter that the function gains
+        if var in self._seeded:
+            # Its buffer is the Out parameter that the function gains.
+            out = self._seeded[var]
+            assert isinstance(out.type, TensorType)
+            self.bindings.values[var] = whole_window(out, out.type)
+            return []
         first = self.bindings.operand(call, 0, stmt)
         if decl.family in ("read", "query"):
             return self._scalar_result(call, var, stmt, region)
@@ -336,8 +342,9 @@ class Loader:
 
     def _with_direct_seeds(self, stmt: For | While) -> For | While:
         """The loop with Out parameters in place of the tensors that it fills directly."""
-        outs = {d.seed: d.out for d in self._direct.values()}
-        inits = (outs.get(init, init) if isinstance(init, Var) else init for init in stmt.inits)
+        inits = (
+            self._seeded.get(init, init) if isinstance(init, Var) else init for init in stmt.inits
+        )
         return replace(stmt, inits=tuple(inits))
 
     def _branch(self, stmt: If, region: Region) -> Branch:

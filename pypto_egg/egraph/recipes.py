@@ -21,6 +21,7 @@ from pypto_egg.ir.enums import Mem, TensorLayout
 from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var, as_expr, tuple_of
 from pypto_egg.ir.fold import same_dims
 from pypto_egg.ir.types import TensorType, TileType, Type, implicit_view, tile_type
+from pypto_egg.l0.schedule import L0Schedule
 from pypto_egg.ops.registry import lookup, make_call
 from pypto_egg.ops.site import show_shape
 from pypto_egg.ops.windows import align_right
@@ -49,9 +50,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The calls of one e-node, in order; the last one's result is the e-node's tile."""
+    """The calls of one e-node, in order; the last one's result is the e-node's tile.
+
+    Args:
+        schedule: how the product among the calls is cut into L0 tiles; None leaves that to
+            PyPTO's AutoTileMatmulL0.
+    """
 
     steps: tuple[Step, ...]
+    schedule: L0Schedule | None = None
 
     @property
     def type(self) -> Type:
@@ -73,6 +80,7 @@ class Recipes:
             "tile.cast": self._cast,
             "tile.copy": self._copy,
             "tile.insert": self._insert,
+            "tile.insert_product": self._insert_product,
             "tile.slice": self._slice,
             "tile.reshape": self._reshape,
             "tile.set_validshape": self._set_validshape,
@@ -194,6 +202,22 @@ class Recipes:
         call = make_call("tile.assemble", (made[-1].var, tiles[0], zeros))
         return Recipe((*made, Step(_stand_in(call), call, "mat")))
 
+    def _insert_product(self, node: Node, tiles: list[Var]) -> Recipe:
+        product = product_step(tiles)
+        source, dtype = _tile(product.var), self._dtype(node.children[2])
+        # Tiles go into a tile that is valid as a whole: parts of it could not be told otherwise.
+        kwargs = {"dtype": dtype, "target_memory": Mem.Mat}
+        made = make_call("tile.create", (tuple_of(source.shape),), kwargs)
+        storage = Step(_stand_in(made), made, "storage")
+        whole = Var("_", replace(source, view=None))
+        call = make_call("tile.assemble", (storage.var, whole, tuple_of((0, 0))))
+        steps = [product, storage, Step(_stand_in(call), call, "mat")]
+        if not same_dims(source.valid_shape, source.shape):
+            extents = (as_expr(extent) for extent in source.valid_shape)
+            narrowed = make_call("tile.set_validshape", (steps[-1].var, *extents))
+            steps.append(Step(_stand_in(narrowed), narrowed, "mat"))
+        return Recipe(tuple(steps))
+
     def _slice(self, node: Node, tiles: list[Var]) -> Recipe:
         shape, offsets, valid = (self.dims(cls) for cls in node.children[1:4])
         args: list[Expr] = [tiles[0], tuple_of(shape), tuple_of(offsets)]
@@ -262,6 +286,12 @@ def _matrix(load: Call, shape: tuple[Dim, ...], valid: tuple[Dim, ...]) -> TileT
     assert isinstance(tile, TileType)
     view = replace(implicit_view(shape, tile.space), valid_shape=valid)
     return tile_type(shape, tile.dtype, tile.space, view)
+
+
+def product_step(tiles: list[Var]) -> Step:
+    """The product of two operands, which leaves L0C in the same e-node."""
+    call = make_call("tile.matmul", tuple(tiles))
+    return Step(_stand_in(call), call, "acc")
 
 
 def check_stored(tile: Var, target: Expr) -> None:

@@ -120,6 +120,11 @@ def tile_insert(x: Tile, dtype: StringLike) -> Tile:
     """An accumulator put into a fresh Mat tile, rounded to `dtype` on the way."""
 
 
+@function(egg_fn="tile.insert_product")
+def insert_product(x: Tile, y: Tile, dtype: StringLike) -> Tile:
+    """A product whose tiles are put into a fresh Mat tile as they are made, rounded to `dtype`."""
+
+
 @function(egg_fn="tile.copy")
 def tile_copy(x: Tile, user: Tensor) -> Tile:
     """A copy of a Vec tile that only the tile of `user` may write into."""
@@ -212,6 +217,11 @@ def merged(branch: i64Like, position: i64Like, then: Tile, orelse: Tile) -> Tile
 @function(egg_fn="store")
 def store(key: i64Like, tile: Tile) -> Stmt:
     """The skeleton's store number `key`, of this tile."""
+
+
+@function(egg_fn="store.product")
+def store_product(key: i64Like, x: Tile, y: Tile) -> Stmt:
+    """The skeleton's store number `key`, of a product whose tiles are stored as they are made."""
 
 
 @function(egg_fn="read")

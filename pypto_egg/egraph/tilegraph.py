@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pypto_egg.egraph.load import Loaded
-from pypto_egg.egraph.recipes import Recipe, Recipes, Step, check_stored
+from pypto_egg.egraph.recipes import Recipe, Recipes, Step, check_stored, product_step
 from pypto_egg.egraph.skeleton import (
     Branch,
     Exit,
@@ -31,7 +31,7 @@ from pypto_egg.ir.types import FRACTAL_ROWS, TileType, Type
 from pypto_egg.ops.registry import make_call
 from pypto_egg.text import print_type
 
-STATEMENTS = ("store", "read")
+STATEMENTS = ("store", "store.product", "read")
 TRANSPARENT = ("outer",)
 CARRIES = ("looped", "carried", "merged")
 NAMES = ("realize", "loop_carry", "stmt")  # what names an e-class and makes nothing
@@ -218,7 +218,11 @@ class _Builder:
             return child.var.type if child.var is not None else None
         tiles = [self._var(child) for child in node.children]
         try:
-            if node.op in STATEMENTS:
+            if node.op == "store.product":
+                product = product_step(tiles)
+                stored = self.targets[node.key[0]](product.var)
+                node.recipe = Recipe((product, *stored.steps))
+            elif node.op in STATEMENTS:
                 node.recipe = self.targets[node.key[0]](tiles[0])
             else:
                 node.recipe = self.recipes.build(node.source, tiles)

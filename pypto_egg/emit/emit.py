@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from pypto_egg.analysis.cache_policy import ATTRIBUTE as CACHE_POLICY
 from pypto_egg.analysis.dead import is_view, without_dead_values
+from pypto_egg.egraph.recipes import Recipe
 from pypto_egg.egraph.skeleton import (
     Branch,
     CarryKind,
@@ -28,14 +29,15 @@ from pypto_egg.egraph.skeleton import (
     Store,
 )
 from pypto_egg.egraph.tilegraph import TileGraph, TileNode
+from pypto_egg.emit.l0_nest import Nest, assembled, stored
 from pypto_egg.emit.names import Names
 from pypto_egg.errors import InternalError
 from pypto_egg.ir.enums import Direction
 from pypto_egg.ir.expr import Call, Expr, Var
 from pypto_egg.ir.program import Function, Param
 from pypto_egg.ir.stmt import Assign, Block, Eval, Stmt, Yield, with_fields
-from pypto_egg.ir.types import TensorType
-from pypto_egg.ir.visit import definitions, substitute, substitute_block
+from pypto_egg.ir.types import TensorType, TileType
+from pypto_egg.ir.visit import defined_by, definitions, substitute, substitute_block, walk
 from pypto_egg.ops.registry import lookup
 
 
@@ -136,21 +138,59 @@ class Emitter:
 
     def _store(self, item: Store, region: int) -> None:
         call = self._statement(item.key)
-        if item.result is None:
-            self.blocks[region].append(Eval(call, comments=item.stmt.comments))
+        comments = item.stmt.comments
+        if item.result is None and not self._is_scheduled(item.key):
+            self.blocks[region].append(Eval(call, comments=comments))
             return
-        var = Var(self.names.fresh(item.result.name, "tile"), call.type)
-        self.renamed[item.result] = var
-        self.blocks[region].append(Assign(var, call, comments=item.stmt.comments))
+        base = item.result.name if item.result is not None else ""
+        var = Var(self.names.fresh(base, "tile"), call.type)
+        if item.result is not None:
+            self.renamed[item.result] = var
+        self._perform(item.key, var, call, region, comments)
+
+    def _is_scheduled(self, key: int) -> bool:
+        recipe = self.choice[self.graph.roots[key]].recipe
+        return recipe is not None and recipe.schedule is not None
+
+    def _perform(
+        self, key: int, var: Var, call: Call, region: int, comments: tuple[str, ...] = ()
+    ) -> None:
+        """`var = call`, or the loops of a product whose tiles are stored as they are made."""
+        node = self.choice[self.graph.roots[key]]
+        if not self._is_scheduled(key):
+            self.blocks[region].append(Assign(var, call, comments=comments))
+            return
+        assert node.recipe is not None
+        whole = call.args[2]
+        assert isinstance(whole, Var)
+        nest = self._nest(node, node.recipe.steps[0].call, var.name)
+        statements = nest.leaving(whole, stored(call), var)
+        self._append_nest(region, node, statements)
+
+    def _nest(self, node: TileNode, product: Call, label: str) -> Nest:
+        assert node.recipe is not None
+        assert node.recipe.schedule is not None
+        call = self._substituted(product, node)
+        *_, left, right = (arg for arg in call.args if isinstance(arg.type, TileType))
+        assert isinstance(left, Var)
+        assert isinstance(right, Var)
+        return Nest(left, right, node.recipe.schedule, label, self.names.unique)
+
+    def _append_nest(self, region: int, node: TileNode, statements: Block) -> None:
+        self.blocks[region].extend(statements)
+        for stmt in walk(statements):
+            for var in defined_by(stmt):
+                if isinstance(var.type, TileType):
+                    self.origin[var] = node
 
     def _statement(self, key: int) -> Call:
         """The call of a root, after the tile that it consumes."""
         cls = self.graph.roots[key]
         node = self.choice[cls]
-        self._ensure(node.children[0])
+        for child in node.children:
+            self._ensure(child)
         assert node.recipe is not None
-        (step,) = node.recipe.steps
-        return self._substituted(step.call, node)
+        return self._substituted(node.recipe.steps[-1].call, node)
 
     def _exit(self, item: Exit, region: int) -> None:
         stores = [value for value in item.values if isinstance(value, ExitStore)]
@@ -198,7 +238,7 @@ class Emitter:
         call = self._statement(value.key)
         stored = Var(self.names.unique(f"ret{value.number}__store"), call.type)
         call = replace(call, args=(*call.args[:2], out, *call.args[3:]))
-        self.blocks[region].append(Assign(stored, call))
+        self._perform(value.key, stored, call, region)
         return stored
 
     # --- control flow --------------------------------------------------------------------------
@@ -315,7 +355,11 @@ class Emitter:
         if node.recipe is None:
             self.tiles[cls] = self.tiles[node.children[0]]
             return
-        block = self.blocks[self.graph.classes[cls].region]
+        region = self.graph.classes[cls].region
+        if node.recipe.schedule is not None:
+            self.tiles[cls] = self._scheduled(node, node.recipe, name, region)
+            return
+        block = self.blocks[region]
         made: dict[Var, Expr] = {}
         var = None
         for step in node.recipe.steps:
@@ -327,6 +371,31 @@ class Emitter:
             self.origin[var] = node
         assert var is not None
         self.tiles[cls] = var
+
+    def _scheduled(self, node: TileNode, recipe: Recipe, name: str, region: int) -> Var:
+        """The loops of a scheduled product, and the tile that they make."""
+        last = recipe.steps[-1]
+        result = Var(self.names.fresh(name, last.role), last.call.type)
+        product, *others = recipe.steps
+        nest = self._nest(node, product.call, result.name)
+        if not others:
+            call = self._substituted(product.call, node)
+            acc = call.args[0] if call.op == "tile.matmul_acc" else None
+            assert acc is None or isinstance(acc, Var)
+            first = call.args[3] if len(call.args) > 3 else None
+            self._append_nest(region, node, nest.sum(result, acc, first))
+            return result
+        storage, filled, *narrowed = others
+        whole = Var(self.names.fresh(name, storage.role), storage.call.type)
+        self._append_nest(region, node, (Assign(whole, self._substituted(storage.call, node)),))
+        if not narrowed:
+            self._append_nest(region, node, nest.leaving(whole, assembled, result))
+            return result
+        full = Var(self.names.fresh(name, filled.role), filled.call.type)
+        self._append_nest(region, node, nest.leaving(whole, assembled, full))
+        call = self._substituted(narrowed[0].call, node, {filled.var: full})
+        self._append_nest(region, node, (Assign(result, call),))
+        return result
 
     def _substituted(
         self, call: Call, node: TileNode, made: Mapping[Var, Expr] | None = None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pypto_egg.ir.dtype import BF16, FP8E8M0, FP16, FP32, UINT8
 from pypto_egg.ir.enums import CompactMode, Mem, PadValue, TensorLayout, TileLayout
 from pypto_egg.ir.expr import as_dim
+from pypto_egg.ir.fold import provably_equal
 from pypto_egg.ir.types import TensorType, TileType, Type, implicit_view, tile_type
 from pypto_egg.ops.registry import Channel, Effect, Kwarg
 from pypto_egg.ops.rules import Shape, is_full, mark_partial, plain_tile, tensor_with_valid
@@ -188,9 +189,17 @@ def _extract(site: Site) -> Type:
     demand_length(site, 3, 2, "an extract is 2-D")
     offset = (as_dim(site.args[1]), as_dim(site.args[2]))
     check_window(site, 3, offset, shape, source.shape)
-    view = replace(
-        implicit_view(shape, space), valid_shape=window_of_valid(source, offset, shape, False)
+    valid = tuple(
+        size if provably_equal(have, whole) else limited
+        for have, whole, size, limited in zip(
+            source.valid_shape,
+            source.shape,
+            shape,
+            window_of_valid(source, offset, shape, False),
+            strict=True,
+        )
     )
+    view = replace(implicit_view(shape, space), valid_shape=valid)
     if space in (Mem.Left, Mem.Right):
         view = replace(view, blayout=TileLayout.row_major)
     return mark_partial(tile_type(shape, source.dtype, space, view))

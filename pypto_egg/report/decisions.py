@@ -20,6 +20,7 @@ from pypto_egg.ir.types import TensorType, TileType
 from pypto_egg.ir.visit import walk
 from pypto_egg.lowering import Decision, Option
 from pypto_egg.report.forced import NOT_PRICED, Extractions, Outcome
+from pypto_egg.report.l0 import l0_decisions
 from pypto_egg.report.products import (
     AXES,
     UNITS,
@@ -72,6 +73,7 @@ class _Decider:
 
     def all(self) -> Iterator[Decision]:
         yield from self._boxes()
+        yield from l0_decisions(self.account)
         yield from self._computations()
         yield from self._routes()
         yield from unfolded_casts(self.account)

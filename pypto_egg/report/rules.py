@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pypto_egg.errors import OptionError
-from pypto_egg.rulesets.catalogue import ALL, ALTERNATIVES, LOWERING, OPT_IN
+from pypto_egg.rulesets.catalogue import (
+    ALL,
+    ALTERNATIVES,
+    LOWERING,
+    OPT_IN,
+    SCHEDULED,
+    SCHEDULED_ALTERNATIVES,
+)
 from pypto_egg.rulesets.ruleset import RuleSet
 
 _USES = (
     ("the reference lowering, and every other", LOWERING),
     ("alternatives that `optimize` weighs", ALTERNATIVES),
+    ("where L0 schedules are chosen", (*SCHEDULED, *SCHEDULED_ALTERNATIVES)),
     ("only with --allow-reassociation", OPT_IN),
 )
 

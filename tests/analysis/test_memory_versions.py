@@ -111,7 +111,7 @@ def reads(body: Block) -> list[Stmt]:
 
 
 @given(blocks(), st.lists(st.booleans(), max_size=30))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @pytest.mark.req("C-060", "C-061", "C-062")
 def test_reads_of_one_version_see_the_same_data(body: Block, choices: list[bool]) -> None:
     found = analyse_effects(kernel(body))
@@ -131,7 +131,7 @@ def test_reads_of_one_version_see_the_same_data(body: Block, choices: list[bool]
 
 
 @given(blocks())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @pytest.mark.req("C-027")
 def test_what_is_never_written_has_one_version(body: Block) -> None:
     found = analyse_effects(kernel(body))
@@ -143,7 +143,7 @@ def test_what_is_never_written_has_one_version(body: Block) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from((X, Y)), st.booleans()), max_size=20))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @pytest.mark.req("C-059", "C-060")
 def test_in_straight_code_only_a_write_to_the_tensor_makes_a_version(
     steps: list[tuple[Var, bool]],

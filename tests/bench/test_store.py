@@ -39,7 +39,7 @@ def row(table: Table, **values: object) -> Row:
 
 
 @pytest.mark.parametrize("name", TABLES)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_rows_come_back_as_they_were_in_the_order_of_the_tasks(tmp_path_factory, name, data):
     store = Store(tmp_path_factory.mktemp("db") / "r.duckdb")

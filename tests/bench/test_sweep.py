@@ -100,7 +100,7 @@ def _some_done(db: Path) -> bool:
     return bool(runs) and runs[-1].done > 0
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
 @given(stop=st.integers(0, 4), order=st.randoms(use_true_random=False))
 def test_wherever_it_stops_and_in_whatever_order_results_come(
     tmp_path_factory, monkeypatch, stop, order

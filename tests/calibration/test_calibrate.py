@@ -60,7 +60,7 @@ def kernels(tmp_path):
 KEYS = ("gm.burst_overhead_bytes", "path.DDR.Vec.gib_per_s")
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.floats(0.3, 3.0), st.floats(0.3, 3.0))
 def test_constants_that_made_the_measurements_are_found(tmp_path_factory, overhead, rate):
     folder = tmp_path_factory.mktemp("kernels")

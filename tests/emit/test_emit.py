@@ -106,7 +106,7 @@ def lowered() -> dict[str, Lowering]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 10_000))
 def test_any_selection_that_fits_is_a_right_program(name, seed, lowered):
     result = lowered[name]

@@ -195,7 +195,7 @@ def most_alive(lines: list[str]) -> int:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lines=straight_lines())
 def test_the_peak_lies_between_what_is_alive_and_all_there_is(lines):
     function = tile_function("\n".join([*lines, f"STORE t{len(lines) - 1}"]))

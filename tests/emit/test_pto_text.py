@@ -10,6 +10,7 @@ from pto_reader import check
 import pypto_egg
 from pypto_egg.emit.pto_text import pto_text
 from pypto_egg.errors import LoweringError, NzError, OptionError, PtoTextError
+from pypto_egg.scheduling import L0Mode
 from pypto_egg.text import parse
 
 HEAD = """import pypto.language as pl
@@ -48,9 +49,9 @@ WEIGHT = (
 )
 
 
-def lowered(text: str, **options: str) -> str:
+def lowered(text: str, l0: L0Mode = "schedule", **options: str) -> str:
     """The PTO text of a program, lowered first."""
-    return pto_text(pypto_egg.optimize(text, verify=False).program, **options)
+    return pto_text(pypto_egg.optimize(text, verify=False, l0=l0).program, **options)
 
 
 def of_tiles(body: str, params: str = "x: pl.Tensor[[64, 64], pl.FP16]") -> str:
@@ -122,7 +123,8 @@ def test_the_first_round_of_a_product_in_blocks_sets_its_accumulator() -> None:
         p = w[:, n * 16 : n * 16 + 128]
         y = pl.matmul(a, p, out_dtype=pl.FP32)
         return y
-"""
+""",
+        l0="leave",
     )
     check(text)
     loop = text[text.index("step %c512") :]

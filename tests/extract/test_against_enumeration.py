@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pypto_egg.errors import ExtractionError
 from pypto_egg.extract import extract
 
-EXAMPLES = settings(max_examples=200, deadline=None)
+EXAMPLES = settings(max_examples=200)
 
 
 @EXAMPLES

@@ -38,7 +38,7 @@ def objective(problem, choice, alone):
     )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(data=st.data())
 def test_it_is_the_least_of_all_selections(data, problems, allowed_selections):
     problem = data.draw(with_vectors(problems))
@@ -65,7 +65,7 @@ def test_it_is_the_least_of_all_selections(data, problems, allowed_selections):
     assert math.fsum(problem.node_cost[n] for n in found.choice.values()) == cheapest
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_with_all_pipes_apart_it_is_the_serial_objective(data, problems, cheapest):
     problem = data.draw(with_vectors(problems, constrained=False))

@@ -31,7 +31,7 @@ from pypto_egg.extract.structure import MustSets
 from pypto_egg.extract.sweep import solve_by_beam, solve_by_sweep
 from pypto_egg.extract.tree import cheapest_trees
 
-EXAMPLES = settings(max_examples=150, deadline=None)
+EXAMPLES = settings(max_examples=150)
 
 
 def as_problem(graph: Graph) -> Problem:
@@ -153,7 +153,7 @@ def test_a_narrow_beam_never_claims_what_it_does_not_know(data, drawn):
         assert_closed(graph, answer)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_the_solver_alone_is_exact(data, drawn):
     graph, want = drawn(data)

@@ -52,7 +52,7 @@ def test_of_equally_cheap_selections_the_lightest_is_on_the_front():
     assert [(p.cost, p.weight) for p in pareto(problem, BYTES).points] == [(6.0, 52.0)]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(data=st.data())
 def test_the_front_is_that_of_all_selections(data, problems, allowed_selections):
     problem = data.draw(problems())
@@ -76,7 +76,7 @@ def test_the_front_is_that_of_all_selections(data, problems, allowed_selections)
     assert found.complete
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_the_busiest_pipe_may_be_one_of_the_objectives(data, problems, allowed_selections):
     problem = data.draw(problems())

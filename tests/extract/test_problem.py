@@ -91,7 +91,7 @@ def same(a: Problem, b: Problem) -> bool:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_json_text_gives_the_same_problem_back(data, problems):
     problem = data.draw(problems())

@@ -51,7 +51,7 @@ def test_classes_that_are_not_selected_make_no_difference():
     assert [s.cost for s in k_best(problem, 9).selections] == [1.0, 2.0, 5.0]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_the_k_best_are_those_of_all_selections(data, problems, allowed_selections):
     problem = data.draw(problems())
@@ -73,7 +73,7 @@ def test_the_k_best_are_those_of_all_selections(data, problems, allowed_selectio
         selection.check(problem)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_they_are_also_found_by_the_busiest_pipe(data, problems, allowed_selections):
     problem = data.draw(problems())

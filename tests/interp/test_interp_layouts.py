@@ -75,7 +75,7 @@ def random_elements(dtype, shape, seed):
 
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(grid=st.tuples(st.integers(1, 4), st.integers(1, 4)), seed=st.integers(0, 99))
 def test_elements_lie_where_the_formula_says_and_come_back(name, dtype, grid, seed):
     order = order_of(VIEWS[name], dtype)
@@ -202,7 +202,7 @@ def test_dn_tensor_stores_the_last_two_axes_column_major(shape):
     assert np.array_equal(tensor.region.buffer.elements(FP32), stored.reshape(-1))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.tuples(st.integers(1, 5), st.integers(1, 5)),
     st.tuples(st.integers(0, 3), st.integers(0, 3)),

@@ -60,7 +60,7 @@ def rounded_on_grid(x: float, grid: np.ndarray, mode: str) -> float:
 
 @pytest.mark.parametrize("dtype", [FP16, BF16], ids=str)
 @pytest.mark.parametrize("mode", ["floor", "ceil", "trunc", "round"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(x=floats)
 def test_float_casts_round_to_the_neighbour_of_the_mode(dtype, mode, x):
     got = cast(np.array([x], np.float32), dtype, mode)

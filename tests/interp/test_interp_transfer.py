@@ -47,7 +47,7 @@ def copy_through(space, x, shape, offset, valid, seed_shape=(32, 32)):
 
 @pytest.mark.req("C-129", "C-131")
 @pytest.mark.parametrize("space", [VEC, MAT], ids=lambda s: s.value)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     offset=st.tuples(st.integers(0, 16), st.integers(0, 16)),
     valid=st.tuples(st.integers(1, 32), st.integers(1, 32)),

@@ -56,6 +56,6 @@ return h, r"""
 
 
 @given(st.sampled_from([0, 1]), st.integers(1, 40), st.integers(1, 40))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_any_halves(axis: int, rows: int, cols: int) -> None:
     both(halves(axis, rows, cols))

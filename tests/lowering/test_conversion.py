@@ -155,7 +155,7 @@ def test_demand_passes_through_metadata_ops(op: str) -> None:
     depth = 64 if op in ("slice", "view", "reshape") else 128
     params = {"a": tensor([64, 128], "FP16"), "b": tensor([depth, 32], "FP16")}
     body = f"{METADATA[op]}\ny = pl.matmul(s, b, out_dtype=pl.FP32)\nreturn y"
-    for result in both(kernel(params, body, tensor([rows, 32], "FP32"))):
+    for result in both(kernel(params, body, tensor([rows, 32], "FP32")), l0="leave"):
         assert "tile.move" not in ops(result)
         assert {type_.space for _, type_ in tiles(result)} <= {Mem.Mat, Mem.Acc}
 

@@ -72,7 +72,7 @@ def test_products(m: int, n: int, dtype: str, a_trans: bool, b_trans: bool, targ
     physical_m = round_up(m, m_step(dtype, a_trans))
     physical_n = round_up(n, n_step(dtype, b_trans))
     text = product(m, n, k, dtype, a_trans, b_trans)
-    reference, best = both(text, target)
+    reference, best = both(text, target, l0="leave")
     (load_a,), (load_b,) = loads_of(reference, "a"), loads_of(reference, "b")
     box_a, box_b = operands(physical_m, physical_n, k, a_trans, b_trans)
     real_a, real_b = operands(m, n, k, a_trans, b_trans)

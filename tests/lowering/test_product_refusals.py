@@ -60,9 +60,11 @@ def test_the_reference_refuses_an_unaligned_accumulated_n() -> None:
 def test_an_accumulator_larger_than_l0c_is_refused(target: str) -> None:
     """Both entry points say which space is too small, for how much, and what to do.
 
-    1009 and 263 are primes: there are no equal blocks of whole fractals.
+    Its maximum of each row wants the whole product at once, so that blocks are no way out.
     """
-    text = product(1009, 263, 64, "FP16", False, False)
+    body = "c = pl.matmul(a, b, out_dtype=pl.FP32)\nr = pl.row_max(c)\nreturn r"
+    params = {"a": tensor([1009, 64], "FP16"), "b": tensor([64, 263], "FP16")}
+    text = kernel(params, body, tensor([1009, 1], "FP32"))
     for make in (lower, optimize):
         with pytest.raises(CapacityError) as caught:
             make(text, target=target)

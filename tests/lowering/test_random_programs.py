@@ -52,7 +52,6 @@ def lowered_or_refused(text: str, target: str = "a2a3") -> bool:
 @settings(
     max_examples=60,
     phases=[Phase.generate],
-    deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=list(HealthCheck),

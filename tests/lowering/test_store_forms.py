@@ -270,7 +270,7 @@ def updates(draw: st.DrawFn, depth: int = 2) -> str:
 
 
 @given(updates())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_updates_anywhere(body: str) -> None:
     head = "staged = pl.full([1, 32], dtype=pl.INT32, value=-1)\n"
     source = text(head + body + "output[0:1, 0:32] = staged")

@@ -163,7 +163,7 @@ def test_a_program_without_products_has_no_advice():
         assert result.text == optimize(text).text
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.sampled_from(sorted(NUMPY)),
     st.lists(st.integers(1, 3), max_size=2),

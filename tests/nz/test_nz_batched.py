@@ -94,7 +94,7 @@ leads = st.lists(st.tuples(extents, st.sampled_from(["same", "left", "right"])),
 
 
 @pytest.mark.req("N-095", "N-120", "N-121", "N-122")
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(leads, st.booleans(), st.sampled_from(sorted(NUMPY)), st.booleans())
 def test_leading_axes_broadcast_as_those_of_arrays_do(lead, shorter, dtype, trans):
     left = [1 if kind == "right" else extent for extent, kind in lead]

@@ -279,7 +279,7 @@ def windows(draw):
 
 
 @pytest.mark.req("N-006", "N-024", "N-120", "N-121")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(windows())
 def test_any_window_of_any_stack(window):
     dtype, lead, index, plane, start, size = window

@@ -52,7 +52,7 @@ def same_bytes(a, b):
 
 
 @pytest.mark.req("N-006", "N-008", "N-120")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(arrays)
 def test_every_element_lies_where_the_formula_says(made):
     shape, kind = made
@@ -63,7 +63,7 @@ def test_every_element_lies_where_the_formula_says(made):
         assert flat[place].tobytes() == array[index].tobytes()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(arrays)
 def test_unpacking_gives_the_array_back(made):
     shape, kind = made

@@ -258,7 +258,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.req("N-062", "N-080")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(STEPS, st.sampled_from([(0, 1), (16, 16), (-16, 32), (3, 5)]), st.integers(0, 3))
 def test_proven_facts_hold_when_executed(steps, loop, trip):
     start, step = loop

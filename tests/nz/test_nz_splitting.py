@@ -43,17 +43,14 @@ def product(m: int, n: int, k: int) -> str:
 def test_a_large_product_is_written_in_column_pieces(m, n, k):
     """Twice L0C and more, 65 column fractals, N beyond 4095."""
     result = optimize(product(m, n, k), verify=False)
-    (store,) = calls(result.program, "tile.store")
-    rows, cols = store.args[0].type.shape
-    assert rows == m
-    assert cols % 16 == 0
-    assert n % cols == 0
-    assert rows * cols * 4 <= L0C_BYTES
-    assert cols <= 4080
-    (window,) = operands(store, 3)
-    assert window == [1, cols // 8, m // 16, 16, 8]
-    products = ("tile.matmul", "tile.matmul_acc")
-    assert {c.type.shape for op in products for c in calls(result.program, op)} == {(rows, cols)}
+    for store in calls(result.program, "tile.store"):
+        rows, cols = store.args[0].type.shape
+        assert rows == m
+        assert cols % 16 == 0
+        assert rows * cols * 4 <= L0C_BYTES
+        assert cols <= 4080
+        (window,) = operands(store, 3)
+        assert window == [1, cols // 8, m // 16, 16, 8]
     random = np.random.default_rng(0)
     x, w = (random.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (k, n)))
     y = np.full(blocked_shape((m, n), FP32), np.nan, np.float32)

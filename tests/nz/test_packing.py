@@ -95,7 +95,7 @@ def stacked_products(draw):
 
 
 @pytest.mark.req("N-006", "N-024", "N-121", "N-144")
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(stacked_products(), st.sampled_from(["a2a3", "a5"]))
 def test_any_window_of_any_packed_stack(stacked, target):
     dtype, trans, m, lead, index, plane, at, window = stacked

@@ -96,7 +96,7 @@ def outcome(decl, args, kwargs):
         return error
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(calls())
 def test_every_call_has_a_type_or_one_error_that_names_the_op(call):
     decl, args, kwargs = call

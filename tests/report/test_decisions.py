@@ -215,7 +215,7 @@ def test_the_reference_has_decisions_only_where_it_has_a_choice() -> None:
     assert not any(v.startswith("N of") for v in values)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     m=st.integers(1, 128),
     n=st.integers(1, 128),

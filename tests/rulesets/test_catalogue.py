@@ -6,6 +6,7 @@ from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -17,7 +18,14 @@ from products import accumulation, product
 from pypto_egg import optimize
 from pypto_egg.errors import LoweringError, OptionError, PyptoEggError
 from pypto_egg.extract.cost.model import CostModel, CostVector, OpInstance
-from pypto_egg.rulesets.catalogue import ALL, ALTERNATIVES, LOWERING, OPT_IN, without
+from pypto_egg.rulesets.catalogue import (
+    ALL,
+    ALTERNATIVES,
+    LOWERING,
+    OPT_IN,
+    SCHEDULED_ALTERNATIVES,
+    without,
+)
 from pypto_egg.target.target import Target
 
 ROOT = Path(__file__).parent.parent.parent
@@ -111,8 +119,9 @@ WINS = {
 
 @pytest.mark.parametrize("name", WINS)
 def test_an_alternative_makes_a_kernel_cheaper(name: str) -> None:
-    best = executed(optimize(WINS[name], verify=True))
-    without_it = executed(optimize(WINS[name], verify=True, without_rules=[name]))
+    options: dict[str, Any] = {"verify": True, "l0": "leave"}
+    best = executed(optimize(WINS[name], **options))
+    without_it = executed(optimize(WINS[name], without_rules=[name], **options))
     assert best.cost.total < without_it.cost.total
     assert best.text != without_it.text
 
@@ -174,9 +183,10 @@ def test_an_unknown_ruleset_is_refused_with_the_names() -> None:
 
 def test_without_any_alternative_the_reference_is_left() -> None:
     text = WINS["drain-to-mat"]
-    bare = optimize(text, without_rules=[ruleset.name for ruleset in ALTERNATIVES], verify=True)
-    executed(bare)
-    assert bare.cost.total == bare.baseline.cost.total
+    names = [ruleset.name for ruleset in (*ALTERNATIVES, *SCHEDULED_ALTERNATIVES)]
+    for l0 in ("leave", "pypto"):
+        bare = executed(optimize(text, without_rules=names, l0=l0, verify=True))
+        assert bare.cost.total == bare.baseline.cost.total
 
 
 class RandomPrices(CostModel):

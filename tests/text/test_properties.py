@@ -33,7 +33,7 @@ from pypto_egg.ir.types import (
 )
 from pypto_egg.text import parse, print_function, print_program
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 N, K = Var("n", ScalarType(INDEX)), Var("k", ScalarType(INDEX))
 B, U = Var("b", ScalarType(INT32)), Var("u", ScalarType(INT8))

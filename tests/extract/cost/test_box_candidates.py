@@ -43,7 +43,7 @@ def cheapest(
     st.integers(1, 300), st.integers(1, 400), st.sampled_from([32, 64, 128, 512]),
     st.integers(0, 2),
 )  # fmt: skip
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_powers_of_two_hold_a_cheapest_box(name: str, m: int, n: int, k: int, types: int) -> None:
     target = load_target(name)
     every = [

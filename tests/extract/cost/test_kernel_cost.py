@@ -65,7 +65,7 @@ def test_a_call_counts_as_often_as_its_loops_run(inner, trips):
 
 
 @given(st.integers(0, 20), st.sampled_from(["mte2_mad", "pypto_l0", "roofline"]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_an_additive_kernel_is_the_fold_of_its_calls(inner, name):
     model, nest = cost_model(name), kernel(NEST.format(inner=inner), VECTOR)
     found = model.kernel_cost(nest, A2A3)(A2A3)

@@ -40,7 +40,7 @@ def test_boxing_m_to_112_beats_the_unpadded_choice():
     st.sampled_from([(16, 32), (16, 64), (32, 64)]),
     st.sampled_from([A2A3, A5]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_passes_and_transfers_are_those_of_the_valid_rows(m, n, k, boxes, target):
     """A larger box may only open more tiles, never cost more."""
     small, large = (-(-m // box) * box for box in boxes)
@@ -76,7 +76,7 @@ extent = st.integers(1, 300)
 
 
 @given(st.tuples(extent, extent, extent), st.tuples(extent, extent, extent), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_larger_valid_product_is_never_cheaper(one, two, data):
     low = tuple(map(min, one, two))
     high = tuple(map(max, one, two))
@@ -124,7 +124,7 @@ def by_enumeration(valid, physical, dtype, target):
     st.sampled_from([FP16, FP32, INT8]),
     st.sampled_from([A2A3, A5]),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_the_price_is_the_least_over_all_tiles(valid, dtype, target):
     physical = tuple(-(-e // 16) * 16 for e in valid)
     found = sum(product_cycles(product(valid, physical, dtype), target))

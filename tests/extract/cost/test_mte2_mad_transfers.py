@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pypto_egg.errors import InternalError, UnsupportedDTypeError
@@ -330,7 +330,6 @@ sizes = st.tuples(st.integers(0, 300), st.integers(0, 300))
 
 
 @given(sizes, sizes, st.sampled_from([Mem.Vec, Mem.Mat]), st.sampled_from([FP32, BF16, INT8]))
-@settings(deadline=None)
 def test_more_valid_bytes_are_never_cheaper(one, two, space, dtype):
     windows = [tuple(map(min, one, two)), tuple(map(max, one, two))]
     tiles = [tile((304, 320), dtype, space, valid) for valid in windows]

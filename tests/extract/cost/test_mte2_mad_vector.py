@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pypto_egg import ops
@@ -198,7 +198,6 @@ def test_a_scalar_where_a_tile_belongs_is_a_fault():
     st.sampled_from([FP32, BF16, INT8]),
     st.sampled_from([A2A3, A5]),
 )
-@settings(deadline=None)
 def test_more_rows_are_never_cheaper(op, cols, dtype, target):
     """sel is left out: its published a5 lines differ by the parity of the repeats."""
     costs = []

@@ -154,7 +154,7 @@ def by_enumeration(mnk, dtype, target, gates):
     st.builds(Gates, *[st.booleans()] * 4),
     st.sampled_from([A2A3, A5]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_wall_is_the_shortest_of_all_regimes_and_tiles(mnk, dtype, gates, target):
     found = choose(*mnk, dtype, dtype, FP32, target, gates=gates)
     shortest, walls = by_enumeration(mnk, dtype, target, gates)
@@ -189,7 +189,7 @@ boxes = st.integers(1, 16).map(lambda n: 16 * n)
 
 
 @given(boxes, boxes, boxes, st.sampled_from([A2A3, A5]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_product_and_its_store_cost_the_wall_together(m, n, k, target):
     price = model.price(matmul(m, n, k), target)
     drain = model.price(store(m, n), target)
@@ -199,7 +199,7 @@ def test_a_product_and_its_store_cost_the_wall_together(m, n, k, target):
 
 
 @given(boxes, boxes, boxes, st.sampled_from([A2A3, A5]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_accumulating_costs_the_compute_part_only(m, n, k, target):
     gates = Gates(a_stationary=True, b_stationary=True, k_boundary=True)
     price = model.price(matmul(m, n, k, op="tile.matmul_acc"), target)

@@ -77,7 +77,7 @@ def blockings(draw):
     return (*sizes, tm, tn, tk, kp, draw(st.integers(1, 3)), draw(st.integers(1, 3)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(blocking=blockings())
 def test_a_gemm_takes_what_the_recurrence_says(gemm, blocking):
     g = gemm(*blocking)
@@ -87,7 +87,7 @@ def test_a_gemm_takes_what_the_recurrence_says(gemm, blocking):
     assert {queue: cycles for queue, cycles in found.busy.items() if cycles} == busy
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(blocking=blockings(), constants=st.sampled_from(["flat", "hill", "pypto", "device"]))
 def test_queues_are_in_order_and_bound_the_total(gemm, blocking, constants):
     found = simulate(gemm(*blocking).program, A2A3, constants)
@@ -100,7 +100,7 @@ def test_queues_are_in_order_and_bound_the_total(gemm, blocking, constants):
     assert found.total_cycles - begin <= sum(found.busy.values()) + 1e-6
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(blocking=blockings(), constants=st.sampled_from(["pypto", "device"]))
 def test_one_more_buffer_never_slows_a_kernel(gemm, blocking, constants):
     """Binding a buffer takes a cycle in the flat set only. A plain loop in a pipeline of L1 panels
@@ -257,7 +257,7 @@ r: pl.Tensor[[{m}, {n}], pl.FP32] = pl.tile.store(c, [0, 0], y)
 """
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.integers(1, 160), st.integers(1, 16).map(lambda n: 16 * n), st.integers(1, 300),
     st.sampled_from(["flat", "pypto", "device"]),

@@ -1,0 +1,237 @@
+"""Every legal L0 schedule of each cube product as an e-node of its own, with its price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pypto_egg.egraph.tilegraph import TileGraph, TileNode
+from pypto_egg.errors import OptionError
+from pypto_egg.extract.cost.l0_schedules import front, summed_prices
+from pypto_egg.extract.cost.model import PIPES, CostModel, CostVector
+from pypto_egg.extract.cost.pypto_l0 import pypto_choice
+from pypto_egg.ir.enums import Mem, TensorLayout, TileLayout
+from pypto_egg.ir.types import TensorType, TileType
+from pypto_egg.l0 import CubeProduct, L0Schedule, Schedules, schedules
+from pypto_egg.price import op_cost
+from pypto_egg.target.target import Target
+
+L0Mode = Literal["schedule", "pypto", "leave"]
+"""Who cuts cube products into L0 tiles: we do, we do as PyPTO's chooser would, or PyPTO's own
+AutoTileMatmulL0 does later."""
+
+PRODUCTS = ("tile.matmul", "tile.matmul_acc")
+# E-nodes whose product has no other way than tile by tile.
+AS_A_WHOLE = ("store", "tile.insert")
+BY_TILES = ("store.product", "tile.insert_product")
+
+
+def check_l0_mode(mode: object) -> L0Mode:
+    """The mode.
+
+    Raises:
+        OptionError: it is none.
+    """
+    modes: tuple[L0Mode, ...] = get_args(L0Mode)
+    for known in modes:
+        if mode == known:
+            return known
+    raise OptionError(f"l0 is {mode!r}", hint=f"use one of: {', '.join(map(repr, modes))}")
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """The schedules of one product that are worth weighing under a model.
+
+    Args:
+        considered: how many legal ones there are.
+        vectors: cycles of each schedule on each pipe, as `PIPES`.
+    """
+
+    product: CubeProduct
+    considered: int
+    schedules: Schedules
+    vectors: NDArray[np.float64]
+
+
+@dataclass
+class L0Choices:
+    """Which e-nodes are schedules, and what they cost.
+
+    Args:
+        vectors: identity of a node -> its cycles on each pipe when it runs once.
+    """
+
+    vectors: dict[int, CostVector] = field(default_factory=dict)
+
+
+def with_schedules(
+    graph: TileGraph, model: CostModel, target: Target, mode: L0Mode = "schedule"
+) -> L0Choices:
+    """Put the schedules of each product into the graph, in the place of the product.
+
+    A product that has none (its operands are not in Mat, or its extents are not constant, no whole
+    fractals or narrower than 8 bits) stays as it is.
+    """
+    choices = L0Choices()
+    known: dict[tuple[CubeProduct, bool], Scheduled] = {}
+    for cls in graph.classes:
+        cls.nodes = [
+            new for node in cls.nodes for new in _ways(node, choices, known, model, target, mode)
+        ]
+        if mode == "pypto" and any(node.op in BY_TILES for node in cls.nodes):
+            # Where its choice is a grid of tiles, PyPTO does not keep the whole result in L0C.
+            cls.nodes = [node for node in cls.nodes if node.op not in AS_A_WHOLE]
+    graph.nodes = [node for cls in graph.classes for node in cls.nodes]
+    return choices
+
+
+def _ways(
+    node: TileNode,
+    choices: L0Choices,
+    known: dict[tuple[CubeProduct, bool], Scheduled],
+    model: CostModel,
+    target: Target,
+    mode: L0Mode,
+) -> Iterator[TileNode]:
+    product = product_of(node, target)
+    if product is not None:
+        whole_rows = _covers_all_rows(node)
+        key = (product, whole_rows)
+        if key not in known:
+            known[key] = worth_weighing(product, model, target, mode, whole_rows=whole_rows)
+        assert node.recipe is not None
+        for schedule, vector in zip(known[key].schedules, known[key].vectors, strict=True):
+            made = replace(node, recipe=replace(node.recipe, schedule=schedule))
+            choices.vectors[id(made)] = CostVector(*map(float, vector))
+            yield made
+        if len(known[key].schedules):
+            return
+    if node.op not in BY_TILES:
+        yield node
+
+
+def worth_weighing(
+    product: CubeProduct,
+    model: CostModel,
+    target: Target,
+    mode: L0Mode = "schedule",
+    *,
+    whole_rows: bool = False,
+) -> Scheduled:
+    """The schedules of a product among which the cheapest one is, whatever surrounds it.
+
+    A schedule is left out if another one is at most as dear and takes no more of L0C: as a sum of
+    cycles under a model that adds up, on every pipe under one that does not.
+
+    Args:
+        whole_rows: only those whose tiles have all rows of the result.
+    """
+    legal = schedules(product, target)
+    if product.leaves:
+        # One tile as large as the box is the e-node of a product in L0C, and its store.
+        pm, pn, _ = product.physical
+        legal = legal.take((legal.m < pm) | (legal.n < pn))
+    if whole_rows:
+        legal = legal.take(legal.m >= product.valid[0])
+    considered = len(legal)
+    if mode == "pypto":
+        choice = pypto_choice(product, legal, target)
+        legal = legal.take(np.array([] if choice is None else [choice], dtype=np.int64))
+    vectors = prices_of(product, legal, model, target)
+    costs = vectors.sum(axis=1, keepdims=True) if model.adds_up else vectors
+    room = (legal.m * legal.n * legal.accumulators)[:, None].astype(float)
+    overlap = room[:, :0] if model.adds_up else -legal.accumulators[:, None].astype(float)
+    kept = front(costs, np.hstack([room, overlap]))
+    return Scheduled(product, considered, legal.take(kept), vectors[kept])
+
+
+def prices_of(
+    product: CubeProduct, among: Schedules, model: CostModel, target: Target
+) -> NDArray[np.float64]:
+    """Cycles of each schedule on each pipe under a model, as `PIPES`."""
+    vectors = model.price_schedules(product, among, target)
+    if vectors is None:
+        return summed_prices(partial(op_cost, model=model, target=target), product, among, target)
+    found = np.asarray(vectors, dtype=np.float64)
+    shape = (len(among), len(PIPES))
+    if found.shape != shape or not np.isfinite(found).all() or (found < 0).any():
+        raise OptionError(
+            f"cost model '{model.name}': price_schedules gave {found.shape} numbers for {shape} "
+            "schedules and pipes, or one that is no number of cycles",
+            hint="give each schedule a row of finite cycles, none below 0, one a pipe",
+        )
+    return found
+
+
+def product_of(node: TileNode, target: Target) -> CubeProduct | None:
+    """The product that a node makes, if schedules can be stated for it."""
+    step = (
+        next((s for s in node.recipe.steps if s.call.op in PRODUCTS), None) if node.recipe else None
+    )
+    if step is None or (node.op in BY_TILES and not _keeps_its_type(node)):
+        return None
+    *_, lhs, rhs = (arg.type for arg in step.call.args if isinstance(arg.type, TileType))
+    result = step.call.type
+    assert isinstance(result, TileType)
+    leaves = node.op in BY_TILES
+    return cube_product(lhs, rhs, result, target, leaves=leaves)
+
+
+def cube_product(
+    lhs: TileType, rhs: TileType, result: TileType, target: Target, *, leaves: bool
+) -> CubeProduct | None:
+    """The product of two tiles in Mat; None if schedules cannot be stated for it."""
+    acc = target.cube_accumulator(lhs.dtype, rhs.dtype)
+    if acc is None or min(lhs.dtype.bits, rhs.dtype.bits) < 8 or lhs.rank != 2:
+        return None
+    if lhs.space is not Mem.Mat or rhs.space is not Mem.Mat:
+        return None
+    physical = _constant((*lhs.shape, rhs.shape[1]))
+    if physical is None or lhs.valid_shape[1] != lhs.shape[1] or rhs.valid_shape[0] != rhs.shape[0]:
+        return None
+    m, k, n = physical
+    valid = _constant(result.valid_shape)
+    if valid is None:
+        if leaves:
+            return None
+        valid = (m, n)
+    turned = (
+        lhs.layout.slayout is TileLayout.col_major, rhs.layout.slayout is TileLayout.col_major
+    )  # fmt: skip
+    product = CubeProduct(
+        (valid[0], valid[1], k), (m, n, k), lhs.dtype, rhs.dtype, acc, turned, leaves
+    )
+    if any(extent % step for extent, step in zip((m, n, k), product.steps, strict=True)):
+        return None
+    return product
+
+
+def _constant(extents: tuple[object, ...]) -> tuple[int, ...] | None:
+    found = tuple(extent for extent in extents if isinstance(extent, int))
+    return found if len(found) == len(extents) else None
+
+
+def _keeps_its_type(node: TileNode) -> bool:
+    """Whether what the tiles go into has the same type before and after: a loop carries it."""
+    assert node.recipe is not None
+    place = {"tile.store": 2, "tile.assemble": 0}
+    (call,) = (step.call for step in node.recipe.steps if step.call.op in place)
+    return call.args[place[call.op]].type == call.type
+
+
+def _covers_all_rows(node: TileNode) -> bool:
+    """Whether each tile has all rows of the result: memory in NZ order is split along N (N-049)."""
+    assert node.recipe is not None
+    target = node.recipe.type
+    return isinstance(target, TensorType) and target.layout is TensorLayout.NZ
+
+
+def schedule_of(node: TileNode) -> L0Schedule | None:
+    """The schedule of a node's product."""
+    return node.recipe.schedule if node.recipe is not None else None
