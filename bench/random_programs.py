@@ -77,7 +77,7 @@ class _Caller:
             for other in kernel.params.values()
             if one.name in stored and one is not other and one.dtype == other.dtype
             # What a loop starts from may not be written; see random_kernels.
-            and not {one.name, other.name} & kernel.carried and one.shape[1:] == other.shape[1:]
+            and not {one.name, other.name} & kernel.carried and other.shape
         ]  # fmt: skip
         if not pairs or self._pick((True, False)):
             return {}
@@ -86,7 +86,8 @@ class _Caller:
             whole = self._memory(one)
             return {one.name: whole, other.name: whole}
         rows = max(one.shape[0], other.shape[0]) + 8
-        base = self._memory(Value("", (rows, one.shape[1]), one.dtype))
+        cols = max(one.shape[1], other.shape[1])
+        base = self._memory(Value("", (rows, cols), one.dtype))
         names = {}
         for param, row in ((one, 0), (other, self._pick((8, 0)))):
             names[param.name] = f"s{len(self._lines)}"

@@ -13,6 +13,7 @@ from pypto_egg.analysis.overlaps import overlapping_params
 from pypto_egg.analysis.pages import with_pages
 from pypto_egg.analysis.result_types import with_result_types
 from pypto_egg.analysis.store_forms import with_bulk_stores
+from pypto_egg.analysis.strides import check_views_are_of_packed_memory
 from pypto_egg.analysis.window_versions import with_window_versions
 from pypto_egg.egraph.saturate import Limits, RuleGroup
 from pypto_egg.emit.callers import update_callers
@@ -211,6 +212,7 @@ def _lower_program(source: Program, once: LowerOnce) -> Lowering:
     lowered = update_callers(source.with_functions(tuple(functions)), gained)
     lowered = block_nz(_with_directions(lowered), chosen.target)
     check_actual_stores(lowered, chosen.target)
+    check_views_are_of_packed_memory(lowered)
     verify_program(lowered, stage="tile")
     return Lowering(lowered, source, chosen.target.name, chosen.model.name, tuple(reports))
 

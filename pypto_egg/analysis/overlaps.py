@@ -36,7 +36,7 @@ def overlapping_params(program: Program) -> dict[str, Pairs]:
     Parameters of a function that nobody calls are taken to be buffers of their own.
     """
     found: dict[str, set[tuple[int, int]]] = {}
-    callers = [_Caller(f, provenance_of(f, program)) for f in _callers_first(program)]
+    callers = [_Caller(f, provenance_of(f, program)) for f in callers_first(program)]
     # Callers come first, so a second round changes something only where functions call in a circle.
     changed = True
     while changed:
@@ -56,7 +56,7 @@ def near(root: Root, memory: Provenance, overlapping: Pairs) -> tuple[Root, ...]
     return (root, *(other for other in memory.roots if other.param in others))
 
 
-def _callers_first(program: Program) -> list[Function]:
+def callers_first(program: Program) -> list[Function]:
     """The functions that call others, each before those that it calls."""
     order: list[Function] = []
     seen: set[str] = set()
@@ -65,19 +65,16 @@ def _callers_first(program: Program) -> list[Function]:
             if reached.name not in seen:
                 seen.add(reached.name)
                 order.append(reached)
-    return [function for function in reversed(order) if next(_calls(function), None)]
+    return [function for function in reversed(order) if next(calls_of(function), None)]
 
 
-def _calls(function: Function) -> Iterator[FunctionCall | Submit]:
+def calls_of(function: Function) -> Iterator[FunctionCall | Submit]:
+    """The calls of other functions, in program order."""
     for stmt in walk(function.body):
         for expr in expressions_of(stmt):
             for part in subexpressions(expr):
-                if isinstance(part, FunctionCall | Submit) and _has_two_tensors(part):
+                if isinstance(part, FunctionCall | Submit):
                     yield part
-
-
-def _has_two_tensors(call: FunctionCall | Submit) -> bool:
-    return sum(isinstance(arg.type, TensorType) for arg in call.args) > 1
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class _Caller:
             own: the caller's own parameters that may overlap.
         """
         made = {s.var: s.value for s in walk(self.function.body) if isinstance(s, Assign)}
-        for call in _calls(self.function):
+        for call in calls_of(self.function):
             handles = [(i, a) for i, a in enumerate(call.args) if isinstance(a.type, TensorType)]
             for (i, one), (j, other) in combinations(handles, 2):
                 if self._may_meet(one, other, own) and not _apart(one, other, made):
