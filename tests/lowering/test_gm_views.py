@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from kernels import (
     both,
+    calls,
     evals,
     incore,
     inout,
@@ -68,7 +69,7 @@ def test_a_returned_window_of_a_parameter(view: str, shape: list[int]) -> None:
     both(kernel({"x": f}, beside, f"tuple[{g}, {g}]"))
 
 
-@pytest.mark.req("C-172")
+@pytest.mark.req("C-172", "C-174", "C-177")
 def test_a_returned_transpose_is_a_tile_that_is_stored() -> None:
     """Its bytes are in another order than the parameter's: the caller gets another tensor."""
     transposed = tensor([32, 16], "FP32")
@@ -77,6 +78,9 @@ def test_a_returned_transpose_is_a_tile_that_is_stored() -> None:
     )
     for result in both(text):
         assert [p.var.name for p in incore(result).params] == ["x", "ret0__out"]
+        (call,) = calls(result, "tile.transpose")
+        assert len(call.args) == 3, "the scratch tile is another pass' business"
+        assert calls(result, "tile.create") == []
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ from pypto_egg.ir.program import Function
 from pypto_egg.ir.stmt import Assign, If
 from pypto_egg.ir.types import TensorType, TileType
 from pypto_egg.ir.visit import walk
+from pypto_egg.report import requirements
+from pypto_egg.report.requirement_texts import TEXTS
 
 MAKERS = pytest.mark.parametrize("make", [lower, optimize], ids=["lower", "optimize"])
 V = tensor([64], "FP32")
@@ -235,3 +237,13 @@ def test_functions_that_need_no_change_keep_their_text(make: object) -> None:
     result = make(text)
     assert result.program == result.source
     assert list(tiles(result)) == list(tiles(result.source))
+
+
+def test_every_id_of_the_conversion_that_a_test_carries_has_a_text() -> None:
+    folder = requirements.tests_folder()
+    assert folder is not None
+    carried = {name for name in requirements.covered(folder) if name.startswith("C-")}
+    assert carried <= set(TEXTS)
+    # C-173, C-175 and C-176 are about scratch tiles that a later pass makes.
+    numbers = [*range(1, 173), *range(270, 286)]
+    assert {f"C-{n:03}" for n in numbers} <= carried
