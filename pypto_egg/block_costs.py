@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pypto_egg.analysis.block_nest import Blocks, Chain
 from pypto_egg.errors import UnsupportedDTypeError
 from pypto_egg.extract.cost.extents import ceil_div, round_up
-from pypto_egg.extract.cost.model import CostModel, CostVector, OpInstance
+from pypto_egg.extract.cost.model import ZERO, CostModel, CostVector, OpInstance
 from pypto_egg.ir.dtype import DType
 from pypto_egg.ir.enums import Mem
 from pypto_egg.ir.expr import Call, tuple_of
@@ -38,12 +38,25 @@ class BlockCosts:
 
     def __call__(self, chain: Chain, blocks: Blocks) -> float:
         """Cycles of the whole product by the model's own fold; infinite where a block has no
-        schedule or no price."""
+        schedule or no price.
+
+        Where a kernel is simulated, the busiest pipe works all the time and the others overlap with
+        it but for one block.
+        """
         try:
             vectors = self._vectors(chain, blocks)
         except UnsupportedDTypeError:
             return IMPOSSIBLE
-        return IMPOSSIBLE if vectors is None else self.model.fold(vectors)
+        if vectors is None:
+            return IMPOSSIBLE
+        if self.model.objective != "simulated":
+            return self.model.fold(vectors)
+        busy = sum(vectors, ZERO)
+        longest = max(busy.by_pipe().values())
+        count = 1
+        for extent, size in zip(chain.extents, (blocks.m, blocks.n, blocks.k), strict=True):
+            count *= ceil_div(extent, size)
+        return longest + (busy.total - longest) / count
 
     def _vectors(self, chain: Chain, blocks: Blocks) -> list[CostVector] | None:
         m, n, k = chain.extents

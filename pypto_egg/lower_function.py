@@ -102,13 +102,18 @@ def lower_function(
     try:
         made = _lowered(function, source, chosen, overlapping)
     except CapacityError as error:
-        blocked, refusals = _blocked(function, source, chosen, overlapping)
+        blocked, refusals = _blocked(function, source, chosen, overlapping, _room(chosen))
         if blocked is None:
             reasons = [*why_not_blocked(function, source, overlapping, _room(chosen)), *refusals]
             error.message = "; ".join((error.message, *reasons))
             raise
         return blocked
-    return _or_assembled_on_chip(made, function, source, chosen, overlapping)
+    made = _or_assembled_on_chip(made, function, source, chosen, overlapping)
+    if not chosen.alternatives or chosen.model.objective != "simulated" or chosen.l0 == "leave":
+        return made
+    # What overlaps is seen: blocks may be worth it though the whole product fits.
+    room = replace(_room(chosen), every=True)
+    return _blocked(function, source, chosen, overlapping, room, made)[0] or made
 
 
 _Made = tuple[Emitted, FunctionReport]
@@ -149,17 +154,24 @@ def _or_assembled_on_chip(
 
 
 def _blocked(
-    function: Function, source: Program, chosen: Options, overlapping: Pairs
+    function: Function,
+    source: Program,
+    chosen: Options,
+    overlapping: Pairs,
+    room: Room,
+    whole: _Made | None = None,
 ) -> tuple[_Made | None, list[str]]:
     """The cheapest version whose too large products are made in blocks, and why the first that
     cannot be lowered was refused.
 
     The reference takes the first that can, which loads the fewest bytes.
+
+    Args:
+        whole: the lowering without blocks, where there is one.
     """
-    found: list[tuple[str, _Made]] = []
+    found: list[tuple[str, _Made]] = [] if whole is None else [("as a whole", whole)]
     refused: list[Kernel] = []
     value = ""
-    room = _room(chosen)
     rank = BlockCosts(chosen.model, chosen.target) if chosen.alternatives else None
     for version in blocked_functions(function, source, overlapping, room, BLOCKINGS, rank):
         value = "blocks of " + ", ".join(name for name, _ in version.blocks)
@@ -171,6 +183,8 @@ def _blocked(
             continue
         if not chosen.alternatives:
             break
+    if not value:
+        return whole, []
     reasons = [f"in blocks: {kernel.refused}" for kernel in refused[:1]]
     return (_cheapest(value, found, refused) if found else None), reasons
 

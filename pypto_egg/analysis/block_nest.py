@@ -97,6 +97,10 @@ class _Nest:
         value = self.chain.steps[-1].var if self.chain.steps else self.chain.product.var
         assert isinstance(value.type, TensorType)
         sink = self.chain.sink
+        m, n, _ = self.chain.extents
+        if isinstance(sink, Return) and self.blocks.m >= m and self.blocks.n >= n:
+            statements, made = self._block(_Part(0, m), _Part(0, n))
+            return [*statements, *_substituted((sink,), value, made)]
         if isinstance(sink, Assign):
             assert isinstance(sink.value, Call)
             whole, _, offsets = sink.value.args

@@ -38,15 +38,21 @@ class Room:
 
     Args:
         by_tiles: a product that is stored may leave L0C tile by tile, whatever its size.
+        every: products that fit are made in blocks, too, so that one is loaded while another is
+            multiplied.
     """
 
     mat: int
     acc: int
     by_tiles: bool = False
+    every: bool = False
 
 
-SHORTLIST = 64
+SHORTLIST = 128
 """Blockings of least traffic that are ranked by what a kernel with them costs."""
+
+_DEPTHS = 4
+"""Blocks of K that are ranked for the same rows and columns: the largest, and about half each."""
 
 Rank = Callable[[Chain, Blocks], float]
 """What a kernel with these blocks costs, as far as that can be told before it is lowered."""
@@ -89,21 +95,25 @@ def _blocked_at(
 ) -> Blocked | None:  # fmt: skip
     """The function with each large product in its blocking number `place`; None past the last."""
     names, made = VersionNames(function), list[tuple[str, Blocks]]()
+    pending = {chain.product.var for chain in _chains(function)}
     while True:
         effects = analyse_effects(function, program, overlapping)
-        chain = _first_too_large(function, effects, room)
+        chain = _first_to_block(function, effects, room, pending)
         if chain is None:
             break
         offered = _ranked(chain, room, rank)
         if place >= len(offered):
             return None
         blocks = offered[place]
+        pending.discard(chain.product.var)
         made.append((chain.product.var.name, blocks))
         function = replace(function, body=with_blocks(function.body, chain, blocks, names))
     return Blocked(function, tuple(made)) if made else None
 
 
-def _first_too_large(function: Function, effects: Effects, room: Room) -> Chain | None:
+def _first_to_block(
+    function: Function, effects: Effects, room: Room, pending: Set[Var]
+) -> Chain | None:
     taken = snapshots(function)
     for chain in _chains(function):
         call = chain.product.value
@@ -111,7 +121,9 @@ def _first_too_large(function: Function, effects: Effects, room: Room) -> Chain 
         if not all(_unchanged(operand, chain, effects, taken) for operand in call.args[:2]):
             continue
         # A single column is held as a vector, which no loop of cube products carries.
-        if chain.extents[1] > 1 and _is_too_large(chain, room):
+        if chain.extents[1] == 1 or chain.product.var not in pending:
+            continue
+        if room.every or _is_too_large(chain, room):
             return chain
     return None
 
@@ -252,8 +264,12 @@ def _extents(stmt: Assign) -> tuple[int, int, int] | None:
 # --- which blocks ------------------------------------------------------------------------------
 
 
-def _candidates(chain: Chain, room: Room) -> list[Blocks]:
-    """The blockings that fit, by the bytes that they load, then by how few blocks they make."""
+def _candidates(chain: Chain, room: Room, depths: int = 1) -> list[Blocks]:
+    """The blockings that fit, by the bytes that they load, then by how few blocks they make.
+
+    Args:
+        depths: how many blocks of K are offered for the same rows and columns.
+    """
     (m, n, k), bits = chain.extents, _bits(chain.product)
     line = max(FRACTAL_ROWS, 256 // bits)
     # A store into NZ memory covers all rows from the first on (N-048).
@@ -261,25 +277,28 @@ def _candidates(chain: Chain, room: Room) -> list[Blocks]:
     axes = np.meshgrid(rows, _parts(n, line), _parts(k, line), indexing="ij")
     bm, bn, bk = (axis.ravel().astype(np.int64) for axis in axes)
     fits = _fits(chain, bm, bn, bk, room, buffers=2)
+    fits &= (bm < m) | (bn < n) | (bk < k)
     bm, bn, bk = bm[fits], bn[fits], bk[fits]
     down, across = -(-m // bm), -(-n // bn)
     # With all of K in Mat the operand of the outer loop stays there.
     rows_outer = m * k + k * n * down <= m * k * across + k * n
     kept = np.minimum(m * k + k * n * down, m * k * across + k * n)
     loaded = np.where(bk == k, kept, m * k * across + k * n * down)
-    best: dict[tuple[int, int], Blocks] = {}
+    best: dict[tuple[int, int], list[Blocks]] = {}
     for at in np.lexsort((-bn, -bk, down * across, loaded)).tolist():
         outer = bool(rows_outer[at]) or int(bk[at]) < k
         found = Blocks(int(bm[at]), int(bn[at]), int(bk[at]), outer)
-        best.setdefault((found.m, found.n), found)
-    return list(best.values())
+        same = best.setdefault((found.m, found.n), [])
+        if len(same) < depths and (not same or 2 * found.k <= same[-1].k):
+            same.append(found)
+    return [blocks for same in best.values() for blocks in same]
 
 
 def _ranked(chain: Chain, room: Room, rank: Rank | None) -> list[Blocks]:
     """The candidates, those of least traffic by what a kernel with them costs."""
-    found = _candidates(chain, room)
     if rank is None:
-        return found
+        return _candidates(chain, room)
+    found = _candidates(chain, room, _DEPTHS)
     short = found[:SHORTLIST]
     return [*sorted(short, key=lambda blocks: rank(chain, blocks)), *found[SHORTLIST:]]
 
