@@ -40,7 +40,7 @@ from pypto_egg.lowering import FunctionReport, Kernel
 from pypto_egg.ops.registry import lookup
 from pypto_egg.price import Priced, cheapest, price
 from pypto_egg.rulesets.catalogue import ALL
-from pypto_egg.scheduling import L0Mode, with_schedules
+from pypto_egg.scheduling import L0Mode, schedule_of, with_schedules
 from pypto_egg.simulated import Simulated, shortest
 from pypto_egg.target.target import Target
 from pypto_egg.trial import Trial, try_selection
@@ -260,7 +260,9 @@ def _shortest(
         return try_selection(function, loaded.skeleton, graph, priced, choice, chosen.target)
 
     model, target, seconds = chosen.model, chosen.target, chosen.deadline_seconds
-    return shortest(problem, selection, trial, attempt, model, target, seconds)
+    schedules = {at: schedule_of(node) for at, node in enumerate(priced.nodes)}
+    orders = {at: str(schedule) for at, schedule in schedules.items() if schedule is not None}
+    return shortest(problem, selection, trial, attempt, model, target, seconds, orders)
 
 
 def _scheduled(graph: TileGraph, chosen: Options) -> dict[int, CostVector]:

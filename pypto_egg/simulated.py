@@ -31,7 +31,7 @@ CANDIDATES = 24
 
 ENUMERATED = 24
 """Selections of the two orders that are looked at, at most. Those whose operations take the same
-cycles on every queue as one before are not simulated."""
+cycles on every queue as one before, in the same order, are not simulated."""
 
 GAP = 0.25
 """A candidate's sum exceeds the least one by at most this share."""
@@ -77,6 +77,7 @@ def shortest(
     model: CostModel,
     target: Target,
     deadline_seconds: float | None = None,
+    orders: Mapping[int, str] | None = None,
 ) -> Simulated | None:
     """The best of the candidates; None where the first one's kernel cannot be simulated.
 
@@ -84,8 +85,10 @@ def shortest(
         problem: with the limits under which `first` was found.
         first: the cheapest selection by the sum of prices, and its `trial`.
         attempt: emits a selection.
+        orders: node -> in which order its instructions run, where nodes of equal cycles differ in
+            that.
     """
-    search = _Search(problem, attempt, model, target, deadline_seconds)
+    search = _Search(problem, attempt, model, target, deadline_seconds, orders or {})
     try:
         search.consider(first, trial)
         search.most = first.cost * (1 + GAP)
@@ -102,8 +105,10 @@ class _Search:
         model: CostModel,
         target: Target,
         deadline_seconds: float | None,
+        orders: Mapping[int, str],
     ) -> None:
         self.problem = problem
+        self.orders = orders
         self.attempt = attempt
         self.model = model
         self.target = target
@@ -112,7 +117,7 @@ class _Search:
         self.most = math.inf
         self.start_cycles = model.start_cycles(target)
         self.seen: set[frozenset[int]] = set()
-        self.loads: set[tuple[float, ...]] = set()
+        self.loads: set[tuple[object, ...]] = set()
         self.left_out: list[Selection] = []
         self.best: Simulated | None = None
         self.tried = 0
@@ -207,11 +212,14 @@ class _Search:
         except OptionError:
             self.left_out.append(selection)  # too many instructions to simulate
 
-    def _loads(self, selection: Selection) -> tuple[float, ...]:
-        """Cycles of each queue, to a hundredth."""
+    def _loads(self, selection: Selection) -> tuple[object, ...]:
+        """Cycles of each queue, to a hundredth, and the orders of instructions."""
         assert self.problem.node_vector is not None
         sums = self.problem.node_vector[list(selection.choice.values())].sum(axis=0)
-        return tuple(sums.round(2).tolist())
+        orders = sorted(
+            self.orders[node] for node in selection.choice.values() if node in self.orders
+        )
+        return (*sums.round(2).tolist(), *orders)
 
     def _orders(self) -> tuple[InOrder, InOrder]:
         seconds = self.deadline_seconds
