@@ -46,7 +46,9 @@ class _CostSets:
     def run(self, deadline: Deadline) -> dict[int, int]:
         graph, users = self.graph, self._users()
         queue: dict[int, None] = {}
-        for cls, node in self.trees.items():
+        for number, (cls, node) in enumerate(self.trees.items()):
+            if number % CHECKED_EVERY == 0 and passed(deadline):
+                return self.trees
             self.weight[self.position[cls]] = float(graph.cost[node])
             self.below[cls] = self._joined(node) | self.bit[cls]
             self.total[cls] = self._weigh(self.below[cls])
@@ -90,7 +92,7 @@ class _CostSets:
 
     def _weigh(self, members: int) -> float:
         data = np.frombuffer(members.to_bytes(self.weight.size // 8, "little"), dtype=np.uint8)
-        return float(np.unpackbits(data, bitorder="little") @ self.weight)
+        return float(self.weight[np.unpackbits(data, bitorder="little").view(np.bool_)].sum())
 
     def _users(self) -> dict[int, list[int]]:
         users: dict[int, list[int]] = {}

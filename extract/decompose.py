@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pypto_egg.extract.deadline import Deadline, passed
+from pypto_egg.extract.deadline import Deadline, passed, share
 from pypto_egg.extract.graph import Graph, reachable_classes
 from pypto_egg.extract.reduce import reduce_graph
 from pypto_egg.extract.structure import class_edges, dominator_tree
@@ -60,7 +60,7 @@ def solve(
 
     After the deadline nothing more is reduced or split, and `solve_piece` gets what is left.
     """
-    fixed = reduce_graph(graph, deadline=deadline)
+    fixed = reduce_graph(graph, deadline=share(deadline, 0.3))
     if fixed is None:
         return Answer({}, *IMPOSSIBLE)
     answer = Answer(fixed.choice, fixed.base, fixed.base)

@@ -62,10 +62,10 @@ class ExactSolver:
         """A selection to start from; of a large graph a good one, as a proof may take too long."""
         if len(graph.cost) < LARGE:
             return solve_piece_greedily(graph, WARM_START_VISITS, self._deadline)
-        known = solve_piece_greedily(graph, SEARCH_VISITS, share(self._deadline, 0.4))
+        known = solve_piece_greedily(graph, SEARCH_VISITS, share(self._deadline, 0.3))
         if known.cost is None or known.cost == known.bound:
             return known
-        until = share(self._deadline, 0.6)
+        until = share(self._deadline, 0.75)
         picked = improve_by_neighbourhoods(graph, known.choice, solve_small_part, until)
         return Answer(picked, sum(graph.cost[node] for node in picked.values()), known.bound)
 
