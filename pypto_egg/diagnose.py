@@ -18,9 +18,9 @@ from pypto_egg.errors import (
 from pypto_egg.ir.enums import Mem
 from pypto_egg.ir.expr import Call, Expr, Var
 from pypto_egg.ir.program import Function
-from pypto_egg.ir.stmt import Assign
+from pypto_egg.ir.stmt import Assign, For, If, Stmt, While
 from pypto_egg.ir.types import TensorType
-from pypto_egg.ir.visit import walk
+from pypto_egg.ir.visit import defined_by, walk
 from pypto_egg.ops.registry import lookup
 from pypto_egg.ops.site import show_dim
 from pypto_egg.target.target import Target
@@ -155,7 +155,23 @@ def _unmade(function: Function, graph: TileGraph, made: dict[str, bool]) -> Lowe
                 hint="store the product itself, in extents that need no padding, or keep the "
                 "result ND",
             )
+    for at in walk(function.body):
+        for var in defined_by(at) if isinstance(at, For | While | If) else ():
+            if not made.get(var.name, True):
+                return _passed_on(function, at, var)
     return LoweringError(f"function '{function.name}' has no legal lowering", span=function.span)
+
+
+def _passed_on(function: Function, stmt: Stmt, var: Var) -> LoweringError:
+    """A value that a loop or a branch passes on, and of which no tile form serves all users."""
+    what = "the arms yield" if isinstance(stmt, If) else "the loop starts from and yields"
+    return LoweringError(
+        f"function '{function.name}': what {what} for '{var.name}' and what reads it have no tile "
+        "form in common",
+        span=stmt.span or function.span,
+        hint="a product's rows are padded in L0C and come so to the vector unit: give the values "
+        "whole fractals, or store the product and read it through memory",
+    )
 
 
 def _obstacle(call: Call, result: Var, target: Target) -> LoweringError | None:

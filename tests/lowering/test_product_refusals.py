@@ -129,3 +129,21 @@ return r"""
         with pytest.raises(LoweringError) as caught:
             make(kernel(params, body, OPERANDS["x"]))
         assert "accumulates into" not in caught.value.message
+
+
+@pytest.mark.req("C-171")
+def test_a_padded_sum_that_a_loop_carries_beside_a_vector_value() -> None:
+    """The carry starts as one row in Vec and goes on as a sum of 16 rows in L0C."""
+    body = """
+m = pl.col_min(y)
+for i, (c,) in pl.range(2, init_values=(m,)):
+    e = pl.tensor.read(c, [0, 3])
+    p = pl.matmul(x, w, out_dtype=pl.FP32)
+    s = pl.add(p, e)
+    r = pl.yield_(s)
+return r"""
+    params = {"x": tensor([1, 64], "FP32"), "w": tensor([64, 64], "FP32"),
+              "y": tensor([17, 64], "FP32")}  # fmt: skip
+    for make in (lower, optimize):
+        with pytest.raises(LoweringError, match=r"the loop starts from and yields for '[cr]'"):
+            make(kernel(params, body, tensor([1, 64], "FP32")))
