@@ -14,6 +14,7 @@ be made while a sweep is running. A task's rows and its mark in `done` are one t
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -68,7 +69,7 @@ class Store:
     """The results in one file.
 
     Args:
-        path: of the DuckDB file; None for the one in the user's cache folder.
+        path: of the DuckDB file; None for the usual one (`default_path`).
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
@@ -248,10 +249,14 @@ class Store:
 
 
 def default_path() -> Path:
-    """The file that results go to unless another one is named."""
+    """The file that results go to unless another one is named.
+
+    That is what PYPTO_EGG_BENCH names, else a file in the user's cache folder.
+    """
     from platformdirs import user_cache_path
 
-    return user_cache_path("pypto-egg") / "bench.duckdb"
+    named = os.environ.get("PYPTO_EGG_BENCH")
+    return Path(named) if named else user_cache_path("pypto-egg") / "bench.duckdb"
 
 
 def _tables(db: DuckDBPyConnection) -> set[str]:

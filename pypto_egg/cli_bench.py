@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 _FORMATS = ("csv", "json", "markdown")
 _RUN_OPTIONS = ("db", "csv", "json", "markdown", "jobs", "executor", "resume", "quiet")
 _DB = click.option(
-    "--db", metavar="FILE", help="DuckDB file of the results.  [default: in the user's cache]"
+    "--db",
+    metavar="FILE",
+    help="DuckDB file of the results.  [default: $PYPTO_EGG_BENCH, or in the user's cache]",
 )
 
 
@@ -61,7 +63,9 @@ def _of_a_run(callback: Callable[..., None]) -> Callable[..., None]:
 
 
 _MODELS = click.option(
-    "--cost-model", metavar="NAMES", help="Cost models, with commas.  [default: all]"
+    "--cost-model",
+    metavar="NAMES",
+    help="Cost models, with commas.  [default: all that do not simulate whole kernels]",
 )
 _TARGETS = click.option(
     "--target", default="a2a3", show_default=True, metavar="NAMES", help="Targets, with commas."
@@ -374,7 +378,9 @@ def _targets_and_models(given: Mapping[str, Any]) -> dict[str, Any]:
     targets = [load_target(name).name for name in given["target"].split(",")]
     for name in targets:
         load_target(name).with_(**overrides)
-    models = given["cost_model"].split(",") if given["cost_model"] else list(cost_model_names())
+    # A simulation of a large kernel takes seconds, and there is one for every choice.
+    usual = [name for name in cost_model_names() if cost_model(name).objective != "simulated"]
+    models = given["cost_model"].split(",") if given["cost_model"] else usual
     for model in models:
         cost_model(model)
     return {

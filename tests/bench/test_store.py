@@ -156,5 +156,7 @@ def test_a_file_that_another_process_holds_is_waited_for_then_refused(tmp_path, 
 
 def test_the_usual_file_is_in_the_cache_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("PYPTO_EGG_BENCH", raising=False)
     assert tmp_path in Store().path.parents or not sys.platform.startswith("linux")
-    assert isinstance(Store().path, Path)
+    monkeypatch.setenv("PYPTO_EGG_BENCH", str(tmp_path / "mine.duckdb"))
+    assert Store().path == Path(tmp_path / "mine.duckdb")

@@ -18,8 +18,11 @@ UPDATE = os.environ.get("PYPTO_EGG_UPDATE_DOCS") == "1"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_blocks_print_what_the_document_says(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_print_what_the_document_says(
+    path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("PYPTO_EGG_BENCH", str(tmp_path / "bench.duckdb"))
     outputs = documents.run_document(path)
     if UPDATE:
         text = path.read_text(encoding="utf-8")
