@@ -1,6 +1,8 @@
-"""Makes the programs of this folder, and the builders of tests/lowering, importable here."""
+"""Makes the programs of this folder, and those of tests/lowering, importable under pytest's
+importlib mode."""
 
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "lowering")]
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "lowering")]
