@@ -18,6 +18,7 @@ import click
 from pypto_egg import __version__
 from pypto_egg.cli_bench import bench
 from pypto_egg.cli_extract import extract
+from pypto_egg.cli_l0 import l0
 from pypto_egg.cli_report import plot, report
 from pypto_egg.cli_streams import Destinations, read_program, write_lowering
 from pypto_egg.errors import PyptoEggError
@@ -410,6 +411,7 @@ def fuzz(count: int, seed: int, size: int, jobs: int, target: tuple[str, ...], o
 
 
 command.add_command(extract)
+command.add_command(l0)
 command.add_command(bench)
 bench.add_command(report)
 bench.add_command(plot)
