@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pypto_egg.extract.cost_sets import cost_set_choice
 from pypto_egg.extract.deadline import Deadline, passed, share
 from pypto_egg.extract.decompose import Answer
-from pypto_egg.extract.graph import Graph, selected_nodes
+from pypto_egg.extract.graph import Graph, children_first, selected_nodes
 from pypto_egg.extract.landmarks import find_landmarks
 from pypto_egg.extract.local_search import improve
 from pypto_egg.extract.neighbourhoods import improve_by_neighbourhoods
@@ -26,7 +28,10 @@ LARGE = 600
 
 
 def solve_piece_greedily(
-    graph: Graph, visits: int = SEARCH_VISITS, deadline: Deadline = None
+    graph: Graph,
+    visits: int = SEARCH_VISITS,
+    deadline: Deadline = None,
+    known: Mapping[int, int] | None = None,
 ) -> Answer:
     """The best of three greedy starts, each improved by local search, and a bound.
 
@@ -36,13 +41,14 @@ def solve_piece_greedily(
 
     Args:
         visits: work of each local search.
+        known: class -> node of a good selection of a graph that this one is a part of.
     """
     beam = _beam(graph, share(deadline, 0.2))
     if beam.bound is None or beam.bound == beam.cost:
         return beam
     bound = find_landmarks(graph, deadline=share(deadline, 0.2)).bound
     best = Answer({}, None, bound)
-    for choice in _starts(graph, beam, deadline):
+    for choice in _starts(graph, beam, deadline, known):
         start = selected_nodes(choice, graph.children, graph.requires, graph.roots)
         picked = improve(graph, start, visits, share(deadline, 0.3))
         if not graph.allows(set(picked.values())):
@@ -73,10 +79,18 @@ def _swept(part: Graph, most: int) -> Answer:
         return Answer({}, None, landmarks.bound)
 
 
-def _starts(graph: Graph, beam: Answer, deadline: Deadline) -> list[dict[int, int]]:
+def _starts(
+    graph: Graph, beam: Answer, deadline: Deadline, known: Mapping[int, int] | None
+) -> list[dict[int, int]]:
     starts = [beam.choice] if beam.cost is not None else []
-    starts.append(cost_set_choice(graph, share(deadline, 0.3)))
     trees = dict(cheapest_trees(graph).choice)
+    left = {cls: node for cls, node in (known or {}).items() if node in graph.cost}
+    part = {**trees, **left}
+    picked = selected_nodes(part, graph.children, graph.requires, graph.roots)
+    if left and children_first(picked, graph.children) is not None:
+        starts.append(part)
+    else:
+        starts.append(cost_set_choice(graph, share(deadline, 0.3)))
     if trees not in starts:
         starts.append(trees)
     return starts

@@ -32,10 +32,12 @@ class ExactSolver:
 
     Args:
         deadline: after which the best so far is returned.
+        known: class -> node of a good selection of the whole graph, if there is one.
     """
 
-    def __init__(self, deadline: Deadline) -> None:
+    def __init__(self, deadline: Deadline, known: Mapping[int, int] | None = None) -> None:
         self._deadline = deadline
+        self._start = known
 
     def __call__(self, graph: Graph) -> Answer:
         """The cheapest selection of `graph`; at the deadline the best one and a proven bound."""
@@ -62,7 +64,8 @@ class ExactSolver:
         """A selection to start from; of a large graph a good one, as a proof may take too long."""
         if len(graph.cost) < LARGE:
             return solve_piece_greedily(graph, WARM_START_VISITS, self._deadline)
-        known = solve_piece_greedily(graph, SEARCH_VISITS, share(self._deadline, 0.3))
+        until = share(self._deadline, 0.3)
+        known = solve_piece_greedily(graph, SEARCH_VISITS, until, self._start)
         if known.cost is None or known.cost == known.bound:
             return known
         until = share(self._deadline, 0.75)

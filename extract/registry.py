@@ -13,6 +13,7 @@ import numpy as np
 from pypto_egg.errors import ExtractionError, OptionError
 from pypto_egg.extract.bottleneck import METHOD, check_pipes, extract_bottleneck
 from pypto_egg.extract.dag import (
+    LARGE,
     polish,
     solve_piece_by_cost_sets,
     solve_piece_by_trees,
@@ -43,37 +44,50 @@ def extract_dag(graph: Graph, deadline: Deadline) -> Answer:
     """Claim: never dearer than the tree extractor or than greedy cost sets over the whole graph;
     optimal where its bound says so."""
 
-    def piece(graph: Graph) -> Answer:
-        if passed(deadline):
-            return solve_piece_by_trees(graph)
-        known = solve_piece_greedily(graph, deadline=share(deadline, 0.5))
-        return polish(graph, known, deadline)
+    def method(rest: Graph, known: Mapping[int, int] | None) -> Answer:
+        def piece(graph: Graph) -> Answer:
+            if passed(deadline):
+                return solve_piece_by_trees(graph)
+            until = share(deadline, 0.5)
+            found = solve_piece_greedily(graph, deadline=until, known=known)
+            return polish(graph, found, deadline)
 
-    return _best_with_greedy(graph, deadline, lambda rest: solve(rest, piece, deadline))
+        return solve(rest, piece, deadline)
+
+    return _best_with_greedy(graph, deadline, method)
 
 
 def extract_exact(graph: Graph, deadline: Deadline) -> Answer:
     """Claim: DAG-optimal under all constraints, unless the deadline passes."""
-    piece = ExactSolver(deadline)
-    return _best_with_greedy(graph, deadline, lambda rest: solve(rest, piece, deadline))
+
+    def method(rest: Graph, known: Mapping[int, int] | None) -> Answer:
+        return solve(rest, ExactSolver(deadline, known), deadline)
+
+    return _best_with_greedy(graph, deadline, method)
 
 
 def _best_with_greedy(
-    graph: Graph, deadline: Deadline, method: Callable[[Graph], Answer]
+    graph: Graph,
+    deadline: Deadline,
+    method: Callable[[Graph, Mapping[int, int] | None], Answer],
 ) -> Answer:
     """The best of a method and, where it could not prove its answer, of the quick ones.
 
-    With a deadline the quick ones go first, so that there is something to return.
+    Where there is a deadline and the graph is large the quick ones go first, so that there is
+    something to return and to start from.
     """
-    known = [solve_piece_by_trees(graph)]
+    quick = [solve_piece_by_trees(graph)]
     whole = graph.part(graph.nodes, graph.roots)
-    if deadline is not None:
-        known.append(solve_piece_by_cost_sets(graph, share(deadline, 0.2)))
-    answer = method(graph)
+    start: Mapping[int, int] | None = None
+    first = deadline is not None and len(graph.cost) >= LARGE
+    if first:
+        quick.append(solve_piece_by_cost_sets(graph, share(deadline, 0.4)))
+        start = quick[-1].choice if quick[-1].cost is not None else None
+    answer = method(graph, start)
     if answer.cost is None or answer.cost != answer.bound:
-        if deadline is None:
-            known.append(solve_piece_by_cost_sets(whole, deadline))
-        for other in known:
+        if not first:
+            quick.append(solve_piece_by_cost_sets(whole, deadline))
+        for other in quick:
             if other.cost is not None and (answer.cost is None or other.cost < answer.cost):
                 answer.choice, answer.cost = other.choice, other.cost
     return answer
