@@ -16,8 +16,10 @@ from pypto_egg.extract.cost.l0_schedules import front, summed_prices
 from pypto_egg.extract.cost.model import PIPES, CostModel, CostVector
 from pypto_egg.extract.cost.pypto_l0 import pypto_choice
 from pypto_egg.ir.enums import Mem, TensorLayout, TileLayout
+from pypto_egg.ir.expr import Call
 from pypto_egg.ir.types import TensorType, TileType
 from pypto_egg.l0 import CubeProduct, L0Schedule, Schedules, schedules
+from pypto_egg.l0.schedule import OPERANDS
 from pypto_egg.price import op_cost
 from pypto_egg.target.target import Target
 
@@ -25,7 +27,6 @@ L0Mode = Literal["schedule", "pypto", "leave"]
 """Who cuts cube products into L0 tiles: we do, we do as PyPTO's chooser would, or PyPTO's own
 AutoTileMatmulL0 does later."""
 
-PRODUCTS = ("tile.matmul", "tile.matmul_acc")
 # E-nodes whose product has no other way than tile by tile.
 AS_A_WHOLE = ("store", "tile.insert")
 BY_TILES = ("store.product", "tile.insert_product")
@@ -172,13 +173,17 @@ def prices_of(
 def product_of(node: TileNode, target: Target) -> CubeProduct | None:
     """The product that a node makes, if schedules can be stated for it."""
     step = (
-        next((s for s in node.recipe.steps if s.call.op in PRODUCTS), None) if node.recipe else None
+        next((s for s in node.recipe.steps if s.call.op in OPERANDS), None) if node.recipe else None
     )
     if step is None or (node.op in BY_TILES and not _keeps_its_type(node)):
         return None
-    *_, lhs, rhs = (arg.type for arg in step.call.args if isinstance(arg.type, TileType))
+    lhs, rhs = (step.call.args[at].type for at in OPERANDS[step.call.op])
     result = step.call.type
+    assert isinstance(lhs, TileType)
+    assert isinstance(rhs, TileType)
     assert isinstance(result, TileType)
+    if step.call.op == "tile.matmul_bias" and not _in_bias_table(step.call):
+        return None
     leaves = node.op in BY_TILES
     return cube_product(lhs, rhs, result, target, leaves=leaves)
 
@@ -210,6 +215,11 @@ def cube_product(
     if any(extent % step for extent, step in zip((m, n, k), product.steps, strict=True)):
         return None
     return product
+
+
+def _in_bias_table(product: Call) -> bool:
+    bias = product.args[2].type
+    return isinstance(bias, TileType) and bias.space is Mem.Bias
 
 
 def _constant(extents: tuple[object, ...]) -> tuple[int, ...] | None:

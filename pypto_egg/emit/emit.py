@@ -29,7 +29,7 @@ from pypto_egg.egraph.skeleton import (
     Store,
 )
 from pypto_egg.egraph.tilegraph import TileGraph, TileNode
-from pypto_egg.emit.l0_nest import Nest, assembled, stored
+from pypto_egg.emit.l0_nest import Begin, Nest, assembled, stored
 from pypto_egg.emit.names import Names
 from pypto_egg.errors import InternalError
 from pypto_egg.ir.enums import Direction
@@ -38,6 +38,7 @@ from pypto_egg.ir.program import Function, Param
 from pypto_egg.ir.stmt import Assign, Block, Eval, Stmt, Yield, with_fields
 from pypto_egg.ir.types import TensorType, TileType
 from pypto_egg.ir.visit import defined_by, definitions, substitute, substitute_block, walk
+from pypto_egg.l0.schedule import OPERANDS
 from pypto_egg.ops.registry import lookup
 
 
@@ -171,7 +172,7 @@ class Emitter:
         assert node.recipe is not None
         assert node.recipe.schedule is not None
         call = self._substituted(product, node)
-        *_, left, right = (arg for arg in call.args if isinstance(arg.type, TileType))
+        left, right = (call.args[at] for at in OPERANDS[call.op])
         assert isinstance(left, Var)
         assert isinstance(right, Var)
         return Nest(left, right, node.recipe.schedule, label, self.names.unique)
@@ -380,10 +381,7 @@ class Emitter:
         nest = self._nest(node, product.call, result.name)
         if not others:
             call = self._substituted(product.call, node)
-            acc = call.args[0] if call.op == "tile.matmul_acc" else None
-            assert acc is None or isinstance(acc, Var)
-            first = call.args[3] if len(call.args) > 3 else None
-            self._append_nest(region, node, nest.sum(result, acc, first))
+            self._append_nest(region, node, nest.sum(result, _begin(call)))
             return result
         storage, filled, *narrowed = others
         whole = Var(self.names.fresh(name, storage.role), storage.call.type)
@@ -411,6 +409,17 @@ class Emitter:
         var = self.graph.classes[cls].var
         assert var is not None
         return var
+
+
+def _begin(product: Call) -> Begin:
+    """What the sum of a product starts from."""
+    if product.op == "tile.matmul":
+        return Begin()
+    given = product.args[2 if product.op == "tile.matmul_bias" else 0]
+    assert isinstance(given, Var)
+    if product.op == "tile.matmul_bias":
+        return Begin(bias=given)
+    return Begin(acc=given, first=product.args[3] if len(product.args) > 3 else None)
 
 
 def _kept_names(function: Function) -> list[str]:

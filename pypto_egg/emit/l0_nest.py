@@ -37,6 +37,19 @@ class Part:
     valid: int
 
 
+@dataclass(frozen=True)
+class Begin:
+    """What a sum over K starts from: nothing, an accumulator, or a row of the bias table.
+
+    Args:
+        first: where it holds, the product overwrites `acc`.
+    """
+
+    acc: Var | None = None
+    first: Expr | None = None
+    bias: Var | None = None
+
+
 Leave = Callable[[Var, Var, Part, Part], Call]
 """The call that takes a tile out of L0C: (accumulator, whole so far, rows, columns) -> call."""
 Body = Callable[[Part, Var, Var], None]
@@ -60,15 +73,10 @@ class Nest:
     unique: Callable[[str], str]
     _blocks: list[list[Stmt]] = field(default_factory=lambda: [[]])
 
-    def sum(self, result: Var, acc: Var | None = None, first: Expr | None = None) -> Block:
-        """The whole product as one tile, which stays in L0C as `result`.
-
-        Args:
-            acc: what the product is added to.
-            first: where it holds, the product overwrites `acc`.
-        """
+    def sum(self, result: Var, begin: Begin) -> Block:
+        """The whole product as one tile, which stays in L0C as `result`."""
         parts = (self._whole(_ROWS), self._whole(_COLUMNS))
-        self._tile(*parts, result, None, None, acc, first)
+        self._tile(*parts, result, begin)
         return tuple(self._blocks[0])
 
     def leaving(self, whole: Var, leave: Leave, result: Var) -> Block:
@@ -90,7 +98,10 @@ class Nest:
                 if outer == _COLUMNS:
                     rows, cols, a, b = other, part, streamed, kept
                 made = self._tile_var("c", rows, cols)
-                self._tile(rows, cols, made, a, b)
+                if a is not None and b is not None:
+                    self._append(Assign(made, self._product(a, b, Begin())))
+                else:
+                    self._tile(rows, cols, made, Begin())
                 self._append(Assign(then, leave(made, so_far, rows, cols)))
 
             self._along(inner, before, after, tile)
@@ -154,63 +165,55 @@ class Nest:
 
     # --- one tile ---------------------------------------------------------------------------------
 
-    def _tile(
-        self,
-        rows: Part,
-        cols: Part,
-        result: Var,
-        a: Var | None,
-        b: Var | None,
-        acc: Var | None = None,
-        first: Expr | None = None,
-    ) -> None:
-        """One tile of the result, from operands in L0 or block by block of K."""
-        count, tail = divmod(self._depth, self.schedule.k)
-        if a is not None and b is not None:
-            self._append(Assign(result, self._product(a, b, acc, first)))
-            return
-        if count == 1:
-            into = result if not tail else self._like(result)
-            self._append(Assign(into, self._block(rows, cols, 0, self.schedule.k, acc, first)))
-        else:
-            into = result if not tail else self._like(result)
-            self._pipeline(rows, cols, count, into, acc, first)
-        if tail:
-            start = count * self.schedule.k
-            self._append(Assign(result, self._block(rows, cols, start, tail, into, None)))
+    def _tile(self, rows: Part, cols: Part, result: Var, begin: Begin) -> None:
+        """One tile of the result, block by block of K."""
+        depth, step = self._depth, self.schedule.k
+        at = 0
+        while at < depth:
+            # A row of the bias table starts the sum by an instruction of its own.
+            count = 1 if begin.bias is not None else (depth - at) // step
+            size = step if count else depth - at
+            into = result if at + max(count, 1) * size == depth else self._like(result)
+            if count > 1:
+                self._pipeline(rows, cols, (at, at + count * step), into, begin)
+            else:
+                self._append(Assign(into, self._block(rows, cols, at, size, begin)))
+            at, begin = at + max(count, 1) * size, Begin(acc=into)
 
     def _pipeline(
-        self, rows: Part, cols: Part, count: int, result: Var, acc: Var | None, first: Expr | None
+        self, rows: Part, cols: Part, span: tuple[int, int], result: Var, begin: Begin
     ) -> None:
-        """The blocks of K as a software pipeline; the first one overwrites a fresh accumulator."""
+        """Blocks of K as a software pipeline; the first one overwrites a fresh accumulator."""
         index = Var(self._name("ko"), ScalarType(INDEX))
         overwrites: Expr | None = None
-        if acc is None or first is not None:
-            overwrites = BinOp("==", index, _const(0), BOOL)
-            overwrites = overwrites if first is None else BinOp("and", first, overwrites, BOOL)
-        seed = acc if acc is not None else self._fresh_accumulator(result)
+        if begin.acc is None or begin.first is not None:
+            overwrites = BinOp("==", index, _const(span[0]), BOOL)
+        if overwrites is not None and begin.first is not None:
+            overwrites = BinOp("and", begin.first, overwrites, BOOL)
+        seed = begin.acc if begin.acc is not None else self._fresh_accumulator(result)
         carried, made = self._like(result, "c"), self._like(result, "c_acc")
         self._blocks.append([])
-        call = self._block(rows, cols, index, self.schedule.k, carried, overwrites)
+        call = self._block(rows, cols, index, self.schedule.k, Begin(carried, overwrites))
         self._append(Assign(made, call))
         inside = self._blocks.pop()
-        stop = _const(count * self.schedule.k)
+        start, stop = map(_const, span)
         self._append(For(
-            LoopKind.pipeline, index, _const(0), stop, _const(self.schedule.k),
+            LoopKind.pipeline, index, start, stop, _const(self.schedule.k),
             (*inside, Yield((made,))), (carried,), (seed,), (result,), _STAGES,
         ))  # fmt: skip
 
-    def _block(
-        self, rows: Part, cols: Part, start: Dim, depth: int, acc: Var | None, first: Expr | None
-    ) -> Call:
+    def _block(self, rows: Part, cols: Part, start: Dim, depth: int, begin: Begin) -> Call:
         a = self._extract(_ROWS, rows, start, depth)
         b = self._extract(_COLUMNS, cols, start, depth)
-        return self._product(a, b, acc, first)
+        return self._product(a, b, begin)
 
-    def _product(self, a: Var, b: Var, acc: Var | None, first: Expr | None) -> Call:
-        if acc is None:
+    def _product(self, a: Var, b: Var, begin: Begin) -> Call:
+        if begin.bias is not None:
+            return make_call("tile.matmul_bias", (a, b, begin.bias))
+        if begin.acc is None:
             return make_call("tile.matmul", (a, b))
-        return make_call("tile.matmul_acc", (acc, a, b) if first is None else (acc, a, b, first))
+        more = () if begin.first is None else (begin.first,)
+        return make_call("tile.matmul_acc", (begin.acc, a, b, *more))
 
     def _extract(self, axis: int, part: Part, start: Dim, depth: int) -> Var:
         """A block of an operand, in L0A or L0B."""
@@ -268,7 +271,7 @@ class Nest:
         depth = self.schedule.k
         calls = self._window_of(_ROWS, rows, 0, depth), self._window_of(_COLUMNS, cols, 0, depth)
         a, b = (Var(role, call.type) for call in calls)
-        return Var(self._name(role), self._product(a, b, None, None).type)
+        return Var(self._name(role), self._product(a, b, Begin()).type)
 
     def _like(self, var: Var, role: str = "out") -> Var:
         return Var(self._name(role), var.type)

@@ -7,6 +7,9 @@ from typing import Literal
 
 Stationary = Literal["output", "A", "B"]
 
+OPERANDS = {"tile.matmul": (0, 1), "tile.matmul_acc": (1, 2), "tile.matmul_bias": (0, 1)}
+"""The products that schedules are stated for: positions of the left and the right operand."""
+
 DEPTHS: dict[Stationary, tuple[int, int]] = {"output": (2, 2), "A": (1, 2), "B": (2, 1)}
 """Buffers of the left and of the right operand in L0: one for what stays, two for what streams
 (PyPTO, l0_tile_chooser.cpp)."""

@@ -142,6 +142,33 @@ def test_a_chained_product_is_put_together_in_mat(wanted):
     assert calls(result, "assemble") >= 2
 
 
+BIASED = """
+import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def mm(
+        self,
+        a: pl.Tensor[[60, {k}], pl.BF16],
+        b: pl.Tensor[[{k}, 96], pl.BF16],
+        bias: pl.Tensor[[1, 96], pl.FP32],
+    ) -> pl.Tensor[[60, 96], pl.FP32]:
+        c: pl.Tensor[[60, 96], pl.FP32] = pl.matmul(a, b, out_dtype=pl.FP32)
+        d: pl.Tensor[[60, 96], pl.FP32] = pl.add(c, bias)
+        return d
+"""
+
+
+@pytest.mark.parametrize(("k", "block"), [(64, 64), (128, 64), (144, 64), (256, 64), (272, 48)])
+def test_a_bias_starts_the_sum_over_blocks_of_k(k, block):
+    """One block, two, a tail, a pipeline after the first block, and a pipeline with a tail."""
+    wanted = L0Schedule(64, 96, block)
+    result = optimize(BIASED.format(k=k), cost_model=Prefers(wanted), verify=True)
+    assert result.l0_schedules("mm") == (wanted,)
+    assert calls(result, "matmul_bias") == 1
+
+
 def test_a_result_larger_than_l0c_needs_no_blocks_of_global_memory():
     """256 x 256 FP32 is twice the L0C of a2a3; both operands fit in Mat and are loaded once."""
     result = optimize(text_of(256, 256, 256), verify=True)
