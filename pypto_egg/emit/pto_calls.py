@@ -16,6 +16,7 @@ from pypto_egg.ir.enums import AtomicType, CachePolicy, Mem, TensorLayout
 from pypto_egg.ir.expr import BinOp, Call, Expr, Var, as_expr, dims_of
 from pypto_egg.ir.fold import Dim, fold
 from pypto_egg.ir.types import TensorType, tile_type
+from pypto_egg.ops.windows import align_right
 from pypto_egg.source import Span
 
 # Keywords that change what a transfer does, with the values that change nothing.
@@ -63,7 +64,8 @@ def _load(kernel: Kernel, var: Var, call: Call, span: Span | None) -> None:
 def _store(kernel: Kernel, var: Var | None, call: Call, span: Span | None) -> None:
     tile, out = kernel.tile(call.args[0], span), kernel.memory(call.args[2], span)
     sizes = dims_of(call.args[3]) if len(call.args) > 3 else ()
-    sizes = sizes or tile.kind.valid_shape
+    # A matrix stored to a stack is one of its matrices.
+    sizes = sizes or align_right(tile.kind.valid_shape, out.kind.rank, 1)
     part, kind = kernel.operands.partition(out, dims_of(call.args[1]), sizes, span)
     kernel.emit(f"pto.tstore ins({tile.handle} : {kernel.operands.type(tile, span)})")
     kernel.emit(f"           outs({part} : {kind})")
