@@ -78,6 +78,9 @@ def _packed(type_: TensorType) -> TensorType:
 def _slice(call: Call, source: Window, result: Var) -> tuple[Window, Assign | None]:
     assert isinstance(call.type, TensorType)
     shape, offsets = dims_of(call.args[1]), dims_of(call.args[2])
+    if in_nz_order(source.handle):
+        # The window has one offset for each axis of the tensor, the view may have lost some.
+        offsets = align_right(offsets, len(source.offsets), 0)
     if len(offsets) != len(source.offsets):
         raise unsupported(call, "a window of lower rank than its tensor")
     moved = tuple(dim_add(a, b) for a, b in zip(source.offsets, offsets, strict=True))

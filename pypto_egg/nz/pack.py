@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from numbers import Integral
 
 import numpy as np
 
@@ -39,6 +40,7 @@ def pack(array: np.ndarray, dtype: DType | None = None) -> np.ndarray:
         NzError: the shape is no whole number of fractals, or the elements are not of a dtype
             that NZ covers.
     """
+    array = _in_device_order(array)
     kind = _element_type(array, dtype)
     batch, c1, r1, r0, c0 = _blocked(array.shape, kind)
     planes = array.reshape(batch, r1, r0, c1, c0)
@@ -54,6 +56,7 @@ def unpack(array: np.ndarray, shape: tuple[int, ...], dtype: DType | None = None
     Raises:
         NzError: as `pack`, or the array has not as many elements as `shape`.
     """
+    array = _in_device_order(array)
     kind = _element_type(array, dtype)
     batch, c1, r1, r0, c0 = _blocked(shape, kind)
     if array.size != prod(shape):
@@ -66,8 +69,20 @@ def unpack(array: np.ndarray, shape: tuple[int, ...], dtype: DType | None = None
     return np.ascontiguousarray(blocked.transpose(0, 2, 3, 1, 4)).reshape(shape)
 
 
+def _in_device_order(array: np.ndarray) -> np.ndarray:
+    """The array with the least significant byte of each element first, as the device reads it."""
+    if not isinstance(array, np.ndarray):
+        raise NzError(
+            f"a {type(array).__name__} is no array that could be packed",
+            hint="give it as a numpy array of the elements' dtype",
+        )
+    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+
+
 def _blocked(shape: tuple[int, ...], kind: DType) -> tuple[int, int, int, int, int]:
     # A whole number of fractals, or an error; all extents of an array are ints.
+    if not isinstance(shape, tuple) or not all(isinstance(n, Integral) and n >= 0 for n in shape):
+        raise NzError(f"{shape!r} is no shape of an array", hint="give a tuple of whole numbers")
     blocked_shape(shape, kind, _ARRAY)
     c0 = c0_elems(kind, _ARRAY)
     rows, cols = shape[-2:]

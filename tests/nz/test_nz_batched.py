@@ -221,3 +221,14 @@ def test_pages_that_have_no_form_name_the_way_out(body, words):
     assert words in caught.value.message
     assert "one panel at a time" in caught.value.hint
     assert caught.value.span.line == 8
+
+
+@pytest.mark.req("N-024", "N-120")
+def test_a_page_that_is_too_large_is_made_in_blocks():
+    """Its blocks are windows of the page, which is a window of the stack."""
+    x, w = data((2, 64, 2048), "FP16"), data((2, 2048, 1024), "FP16", 1)
+    got, result = on_packed(batched("FP16", x.shape, w.shape, ", pl.NZ"), x, w)
+    assert np.array_equal(got, x.astype(np.float64) @ w.astype(np.float64))
+    # Each block goes straight to the result, through both loops.
+    (store,) = calls(result.program, "tile.store")
+    assert store.args[2].type.rank == 3

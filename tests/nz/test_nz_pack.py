@@ -127,3 +127,26 @@ def test_other_faults_are_named():
         unpack(np.zeros((16, 32), np.int8), (32, 32))
     with pytest.raises(NzError, match="complex64"):
         pack(np.zeros((16, 32), np.complex64))
+
+
+@pytest.mark.req("N-001")
+def test_packed_bytes_have_the_order_of_the_device():
+    """Least significant byte first, whatever order the array is kept in."""
+    array = numbered((16, 64), np.dtype(np.int16))
+    swapped = array.astype(array.dtype.newbyteorder(">"))
+    assert same_bytes(pack(swapped), pack(array))
+    assert same_bytes(unpack(pack(array).astype(">i2"), (16, 64)), array)
+
+
+@pytest.mark.parametrize("given", [[[1.0] * 16] * 16, None, 3.0])
+def test_what_is_no_array_is_refused(given):
+    with pytest.raises(NzError, match="is no array") as caught:
+        pack(given)
+    assert "numpy array" in caught.value.hint
+
+
+@pytest.mark.parametrize("shape", [512, (32.0, 16), (32, -16), "32x16"])
+def test_what_is_no_shape_is_refused(shape):
+    with pytest.raises(NzError, match="is no shape of an array"):
+        unpack(np.zeros(512, np.int16), shape)
+    assert unpack(np.zeros(512, np.int16), (np.int64(32), 16)).shape == (32, 16)
