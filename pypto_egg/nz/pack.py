@@ -81,8 +81,11 @@ def _in_device_order(array: np.ndarray) -> np.ndarray:
 
 def _blocked(shape: tuple[int, ...], kind: DType) -> tuple[int, int, int, int, int]:
     # A whole number of fractals, or an error; all extents of an array are ints.
-    if not isinstance(shape, tuple) or not all(isinstance(n, Integral) and n >= 0 for n in shape):
+    if not isinstance(shape, tuple | list) or not all(
+        isinstance(n, Integral) and n >= 0 for n in shape
+    ):
         raise NzError(f"{shape!r} is no shape of an array", hint="give a tuple of whole numbers")
+    shape = tuple(map(int, shape))
     blocked_shape(shape, kind, _ARRAY)
     c0 = c0_elems(kind, _ARRAY)
     rows, cols = shape[-2:]
