@@ -41,6 +41,7 @@ class _Walk:
     current: dict[int, int] = field(default_factory=dict)
     writer: dict[_Place, Var | None] = field(default_factory=dict)
     made: int = 0
+    overwrites: int = 0
     hazards: dict[tuple[Var, Var | None], Hazard] = field(default_factory=dict)
 
     def block(self, block: Block) -> tuple[Expr, ...]:
@@ -86,11 +87,15 @@ class _Walk:
 
     def _loop(self, stmt: For | While) -> None:
         values = stmt.inits
-        # The second round meets what the first one overwrote.
+        # The second round meets what the first one overwrote, if it did: nests of loops that work
+        # on nothing in place are walked once.
         for _ in range(2):
+            before = self.overwrites
             for arg, value in zip(stmt.iter_args, values, strict=False):
                 self.places[arg] = self._of(value)
             values = self.block(stmt.body) or values
+            if self.overwrites == before:
+                break
         for result, value in zip(stmt.results, values, strict=False):
             self.places[result] = self._of(value)
 
@@ -127,6 +132,7 @@ class _Walk:
             self.writer.setdefault((buffer, version), result)
             self.writer.setdefault((buffer, self.current[buffer]), result)
             self.current[buffer] += 1
+            self.overwrites += 1
             moved.add((buffer, self.current[buffer]))
         # An op without a result updates the name itself, as tile.write does.
         self.places[operand if result is None else result] = frozenset(moved)

@@ -17,7 +17,7 @@ from pypto_egg.emit.pto_kernel import Kernel
 from pypto_egg.emit.pto_operands import Global
 from pypto_egg.emit.pto_regions import write_branch, write_loop, write_while
 from pypto_egg.emit.pto_scalars import dtype_type
-from pypto_egg.emit.pto_types import check_assembler, element_type
+from pypto_egg.emit.pto_types import check_assembler, element_type, plain_name
 from pypto_egg.errors import PtoTextError
 from pypto_egg.ir.enums import FunctionType
 from pypto_egg.ir.expr import Call, Var
@@ -92,7 +92,7 @@ def _signature(kernel: Kernel) -> str:
             raise kernel.refused(f"parameter '{var.name}'", var.span)
         kernel.scalars.bind(var, (argument, scalar))
         arguments.append(f"{argument}: {scalar}")
-    return f"func.func @{kernel.function.name}({', '.join(arguments)}) {{"
+    return f"func.func @{plain_name(kernel.function.name)}({', '.join(arguments)}) {{"
 
 
 def _block(kernel: Kernel, block: Block, own: Sequence[Var] = ()) -> None:

@@ -42,6 +42,7 @@ class Names:
 
     def claim(self, wanted: str) -> str:
         """`%wanted`, or `%wanted_1` and so on where that is taken or is a constant's form."""
+        wanted = plain_name(wanted)
         base = f"{wanted}_v" if _TAKEN.fullmatch(wanted) else wanted
         name, count = base, 0
         while name in self._used:
@@ -49,6 +50,11 @@ class Names:
             name = f"{base}_{count}"
         self._used.add(name)
         return f"%{name}"
+
+
+def plain_name(name: str) -> str:
+    """A name as MLIR takes it bare: other letters than ASCII by their numbers."""
+    return "".join(c if c.isascii() else f"u{ord(c):x}" for c in name)
 
 
 def element_type(dtype: DType, name: str, span: Span | None) -> str:

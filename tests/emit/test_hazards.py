@@ -149,3 +149,16 @@ def test_the_other_arm_of_a_branch_still_has_the_value():
     """)
         == []
     )
+
+
+def test_a_deep_nest_of_loops_is_walked_once():
+    """Not twice a loop, which would be 2**40 walks of the innermost body."""
+    loops = "".join(f"{'    ' * (2 + k)}for i{k} in pl.range(0, 2, 1):\n" for k in range(40))
+    assert (
+        lost(f"""
+        a = LOAD x
+{loops}{"    " * 42}b = pl.tile.add(a, a)
+        STORE a
+    """)
+        == []
+    )

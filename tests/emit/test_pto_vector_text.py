@@ -134,3 +134,10 @@ def test_infinities_and_whole_numbers_are_literals_of_floats() -> None:
     assert "arith.constant -3.4e+38 : f32" in text
     assert "arith.constant 2.0 : f16" in text
     assert "arith.constant 1.0e-07 : f32" in text
+
+
+def test_names_are_those_that_mlir_reads_bare() -> None:
+    text = text_of("größe = pl.tile.load(x, [0, 0], [32, 64])\nc0 = pl.tile.exp(größe)\n")
+    assert "%gruf6udfe = pto.alloc_tile" in text
+    assert "%c0_v = pto.alloc_tile" in text
+    assert text.isascii()
