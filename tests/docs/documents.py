@@ -25,6 +25,9 @@ _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _VARYING = (
     (re.compile(r"\b\d+\.\d+ s\b"), "0.00 s"),
     (re.compile(r"\bafter \d+ iterations, \d+ nodes\b"), "after 1 iterations, 1 nodes"),
+    # When a run of the harness began, and of which revision it is, with the title above them.
+    (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d +\S+"), "2026-01-01 00:00  revision"),
+    (re.compile(r"\bstarted \(UTC\) +revision"), "started (UTC)  revision"),
 )
 
 

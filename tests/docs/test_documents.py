@@ -85,4 +85,7 @@ def test_times_do_not_matter() -> None:
     first = "saturated after 9 iterations, 395 nodes; extraction optimal; 0.06 s"
     second = "saturated after 10 iterations, 400 nodes; extraction optimal; 1.25 s"
     assert documents.steady(first) == documents.steady(second)
+    run = "models-1  7/7  2026-11-30 13:23  f8e866026b86+"
+    other = "models-1  7/7  2027-01-02 03:04   0123456789ab"
+    assert documents.steady(run) == documents.steady(other)
     assert documents.steady("112 rows") != documents.steady("128 rows")
