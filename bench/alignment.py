@@ -2,9 +2,10 @@
 
 Each choice is a kernel of its own: of the product's e-graph the cube calls of other physical
 extents are ruled out, everything else is extracted anew, and what comes out is emitted, checked
-for room and for values overwritten too early, and counted. A product that is too large for on-chip
-memory is a loop over blocks; its choices are those of one block, in the blocking that extraction
-took, which the columns block_m, block_n and block_k state.
+for room and for values overwritten too early, and counted. The tiles of L0 are left to PyPTO, so
+that alignment alone makes the difference: a product is priced in its box by the model. A product
+that is too large for on-chip memory is a loop over blocks; its choices are those of one block, in
+the blocking that extraction took, which the columns block_m, block_n and block_k state.
 """
 
 from __future__ import annotations
@@ -97,14 +98,15 @@ def rows(task: Mapping[str, Any]) -> list[Row]:
 def _with_ratios(
     same: Mapping[str, Any], asked: Sequence[tuple[str, str]], kernels: _Kernels
 ) -> list[Row]:
-    extents = [kernels.extents(*labels) for labels in asked]
-    found = kernels.made(extents)
+    choices = [kernels.choice(*labels) for labels in asked]
+    found = kernels.made(choices)
     cycles = [one.figures["cycles"] for one in found.values() if one.legal]
     best, pypto = min(cycles, default=0.0), found[kernels.pypto].figures.get("cycles")
     made: list[Row] = []
-    for (m, n), wanted in zip(asked, extents, strict=True):
+    for (m, n), wanted in zip(asked, choices, strict=True):
         one = found[wanted]
-        figures: Row = {"physical_m": wanted[0], "physical_n": wanted[1], **one.figures}
+        physical = kernels.shown(wanted)
+        figures: Row = {"physical_m": physical[0], "physical_n": physical[1], **one.figures}
         if one.legal:
             figures["ratio_best"] = one.figures["cycles"] / best if best else None
             figures["ratio_pypto"] = one.figures["cycles"] / pypto if pypto else None
@@ -138,73 +140,116 @@ class Kernel:
     figures: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class _Boxes:
+    """One product of the kernel: its extents (M, N), and of what they are multiples.
+
+    Args:
+        depth: logical and physical extent that is summed over.
+        chosen: the physical extents that extraction took.
+    """
+
+    logical: Extents
+    steps: Extents
+    depth: Extents
+    chosen: Extents
+
+    def aligned(self, choice: tuple[str, str], target: Target) -> Extents:
+        """The physical extents of a pair of choices."""
+        m, n = (self._aligned(axis, choice[axis], target) for axis in (0, 1))
+        return m, n
+
+    def _aligned(self, axis: int, choice: str, target: Target) -> int:
+        logical, step = self.logical[axis], self.steps[axis]
+        if choice == OPTIMIZED:
+            return self.chosen[axis]
+        if choice == PYPTO:
+            return _round_up(logical, step)
+        if choice == POW2:
+            return max(1 << (logical - 1).bit_length(), step)
+        return _round_up(logical, l0_block(target)[axis] if choice == FULL else int(choice))
+
+    def illegal(self, extents: Extents, target: Target) -> str:
+        """Why no kernel can have these extents; empty if nothing speaks against them yet."""
+        for axis, (letter, unit) in enumerate((("M", "rows"), ("N", "columns"))):
+            step = self.steps[axis]
+            if extents[axis] % step:
+                return f"{letter}: {extents[axis]} {unit} are not whole fractals of {step} {unit}"
+        needed, room = extents[0] * extents[1] * 4, target.capacity_bytes(Mem.Acc)
+        if needed > room:
+            return f"the accumulator of {extents[0]} x {extents[1]} needs {needed} bytes of {room}"
+        return ""
+
+
+Choice = tuple[Extents, ...]
+"""Physical extents of every product of a kernel; blocks at an edge are products of their own."""
+
+
 class _Kernels:
-    """The kernels of one product, by the physical extents of its cube calls."""
+    """The kernels of one workload, by the physical extents of their cube calls."""
 
     def __init__(self, lowering: Lowering, model: str, target: Target) -> None:
         self._model, self._target = model, target
         self._source = lowering.source
         self._account = lowering.functions[0].account
-        first = _main_product(self._account)
-        self._steps = tuple(_granularity(first, self._account, axis) for axis in (0, 1))
-        logical = tuple(first.logical(self._account, axis) for axis in (0, 1))
-        if None in logical:
-            raise InternalError("a product of static extents has none")
-        self._logical: Extents = (logical[0] or 0, logical[1] or 0)
-        self._k = _depth(first, self._account)
-        node = chosen_node(first, self._account.selection.choice.values())
-        assert node is not None
-        self.chosen = first.nodes[node]
-        self.pypto: Extents = (
-            _round_up(self._logical[0], self._steps[0]),
-            _round_up(self._logical[1], self._steps[1]),
-        )
+        self._boxes = [_boxes_of(one, self._account) for one in products(self._account)]
+        self._main = max(self._boxes, key=lambda one: one.logical[0] * one.logical[1])
+        self.chosen = self.choice(OPTIMIZED, OPTIMIZED)
+        self.pypto = self.choice(PYPTO, PYPTO)
 
-    def extents(self, m: str, n: str) -> Extents:
-        """The physical extents of a pair of choices."""
-        if m == OPTIMIZED:
-            return self.chosen
-        if m == PYPTO:
-            return self.pypto
-        return self._aligned(0, m), self._aligned(1, n)
+    def choice(self, m: str, n: str) -> Choice:
+        """What a pair of choices means for each product."""
+        return tuple(one.aligned((m, n), self._target) for one in self._boxes)
 
-    def _aligned(self, axis: int, choice: str) -> int:
-        logical = self._logical[axis]
-        if choice == POW2:
-            return max(1 << (logical - 1).bit_length(), self._steps[axis])
-        step = l0_block(self._target)[axis] if choice == FULL else int(choice)
-        return _round_up(logical, step)
+    def shown(self, choice: Choice) -> Extents:
+        """The physical extents of the largest product."""
+        return choice[self._boxes.index(self._main)]
 
-    def made(self, wanted: Iterable[Extents]) -> dict[Extents, Kernel]:
-        """The kernel of each pair of extents."""
+    def made(self, wanted: Iterable[Choice]) -> dict[Choice, Kernel]:
+        """The kernel of each choice."""
         asked = list(dict.fromkeys(wanted))
-        why = {extents: self._illegal(extents) for extents in asked}
-        known = {e for one in products(self._account) for e in one.nodes.values()}
-        missing = [e for e in asked if not why[e] and e not in known]
-        offering = self._offering(missing) if missing else self._account
-        found = {e: Kernel(False, why[e], {}) for e in asked if why[e]}
-        for extents in asked:
-            if extents == self.chosen:
+        why = {choice: self._illegal(choice) for choice in asked}
+        offering = self._offering([choice for choice in asked if not why[choice]])
+        found = {}
+        for choice in asked:
+            if choice == self.chosen:
                 outcome = Extractions(self._account).chosen
-                found[extents] = self._kernel(self._account, outcome)
-            elif not why[extents]:
-                found[extents] = self._forced(offering, extents)
+                found[choice] = self._kernel(self._account, outcome)
+            elif why[choice]:
+                found[choice] = Kernel(False, why[choice], {})
+            else:
+                found[choice] = self._forced(offering, choice)
         return found
 
-    def _illegal(self, extents: Extents) -> str:
-        """Why no kernel can have these extents; empty if nothing speaks against them yet."""
-        for axis, (letter, unit) in enumerate((("M", "rows"), ("N", "columns"))):
-            step = self._steps[axis]
-            if extents[axis] % step:
-                return f"{letter}: {extents[axis]} {unit} are not whole fractals of {step} {unit}"
-        needed, room = extents[0] * extents[1] * 4, self._target.capacity_bytes(Mem.Acc)
-        if needed > room:
-            return f"the accumulator of {extents[0]} x {extents[1]} needs {needed} bytes of {room}"
-        return ""
+    def _illegal(self, choice: Choice) -> str:
+        pairs = zip(self._boxes, choice, strict=True)
+        return next(filter(None, (one.illegal(e, self._target) for one, e in pairs)), "")
 
-    def _forced(self, account: Account, extents: Extents) -> Kernel:
+    def _offering(self, choices: Iterable[Choice]) -> Account:
+        """The account of the kernel with all of these extents on offer."""
+        known = [set(one.nodes.values()) for one in products(self._account)]
+        missing: dict[Extents, set[Extents]] = {}
+        for choice in choices:
+            for one, extents, there in zip(self._boxes, choice, known, strict=True):
+                if extents not in there:
+                    missing.setdefault(one.logical, set()).add(extents)
+        if not missing:
+            return self._account
+        lowering = optimize(
+            self._source.with_functions((self._account.function,)), target=self._target,
+            cost_model=self._model, verify=False, l0="leave",
+            rules=[asked_boxes(logical, asked) for logical, asked in missing.items()],
+        )  # fmt: skip
+        return lowering.functions[0].account
+
+    def _forced(self, account: Account, choice: Choice) -> Kernel:
         """The cheapest kernel all of whose cube calls have these physical extents."""
-        rivals = [n for one in products(account) for n, e in one.nodes.items() if e != extents]
+        rivals = [
+            node
+            for one, wanted in zip(products(account), choice, strict=True)
+            for node, extents in one.nodes.items()
+            if extents != wanted
+        ]
         outcome = Extractions(account).without(rivals)
         if outcome is None or outcome is NOT_PRICED:
             why = "no kernel with it fits on chip, or its consumers cannot take it"
@@ -220,8 +265,9 @@ class _Kernels:
         moved = traffic(trial.emitted.function, account.target)
         peaks = {space.value.lower(): peak.size_bytes for space, peak in trial.used.items()}
         figures: dict[str, Any] = {
-            "block_m": self._logical[0], "block_n": self._logical[1], "block_k": self._k[0],
-            "physical_k": self._k[1], "products": moved.products,
+            "block_m": self._main.logical[0], "block_n": self._main.logical[1],
+            "block_k": self._main.depth[0], "physical_k": self._main.depth[1],
+            "products": moved.products,
             **{f"{space}_bytes": peaks.get(space, 0) for space in SPACES},
             "load_bytes": moved.load_bytes, "store_bytes": moved.store_bytes,
             "cube_passes": moved.cube_passes,
@@ -230,36 +276,24 @@ class _Kernels:
         }  # fmt: skip
         return Kernel(True, "", figures)
 
-    def _offering(self, missing: Sequence[Extents]) -> Account:
-        """The account of the same kernel with further extents on offer."""
-        source = self._source.with_functions((self._account.function,))
-        lowering = optimize(
-            source, target=self._target, cost_model=self._model, verify=False, l0="leave",
-            rules=[asked_boxes(self._logical, missing)],
-        )  # fmt: skip
-        return lowering.functions[0].account
 
-
-def _main_product(account: Account) -> Product:
-    return products(account)[0]
-
-
-def _depth(one: Product, account: Account) -> Extents:
-    """The logical and the physical extent that a product sums over."""
+def _boxes_of(one: Product, account: Account) -> _Boxes:
     node = account.priced.nodes[next(iter(one.nodes))]
-    operand = tile_of(account.graph, operand_classes(node)[0])
-    assert operand is not None
-    logical, physical = operand.valid_shape[-1], operand.shape[-1]
-    if not isinstance(logical, int) or not isinstance(physical, int):
-        raise InternalError("a product of static extents has a dynamic one")
-    return logical, physical
+    sides = [tile_of(account.graph, cls) for cls in operand_classes(node)]
+    left, right = sides
+    taken = chosen_node(one, account.selection.choice.values())
+    if left is None or right is None or taken is None:
+        raise InternalError(f"product '{one.name}' has no operands or is not selected")
+    steps = granularity(left, 0), granularity(right, 1)
+    logical = one.logical(account, 0), one.logical(account, 1)
+    depth = left.valid_shape[-1], left.shape[-1]
+    return _Boxes(_static(logical), steps, _static(depth), one.nodes[taken])
 
 
-def _granularity(one: Product, account: Account, axis: int) -> int:
-    node = account.priced.nodes[next(iter(one.nodes))]
-    operand = tile_of(account.graph, operand_classes(node)[axis])
-    assert operand is not None
-    return granularity(operand, axis)
+def _static(extents: tuple[Any, Any]) -> Extents:
+    if not all(isinstance(extent, int) for extent in extents):
+        raise InternalError(f"a product of static extents has {extents}")
+    return extents
 
 
 def _round_up(extent: int, step: int) -> int:

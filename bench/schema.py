@@ -136,7 +136,7 @@ BASELINE = Table(
         Column("program", TEXT, "kernel or workload"),
         *_TARGET,
         Column("model", TEXT, "cost model of both"),
-        Column("against", TEXT, "reference: the lowering of PyPTO's pass; l0_chooser: see docs"),
+        Column("against", TEXT, "reference: PyPTO's lowering; l0_chooser: and its tiles of L0"),
         Column("verdict", TEXT, "win, equal, loss, or the code of why there is no comparison"),
         Column("reason", TEXT, "what the code stands for"),
         Column("cycles", FLOAT, "of the optimized program"),

@@ -107,7 +107,7 @@ def test_models_baseline_and_extraction_print_their_tables(bench: Command) -> No
         assert title in said
     said = bench("baseline", *same, "--target", "a2a3,a5").out
     assert "optimize against the reference lowering" in said
-    assert "baseline-1: 4 rows" in said
+    assert "baseline-1: 8 rows" in said
     said = bench("extraction", str(GRAPHS), "--jobs", "1", "--extractors", "tree").out
     assert "greatest gap" in said
     assert "set-cover.json" in said
