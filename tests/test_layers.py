@@ -36,7 +36,8 @@ ALLOWED: dict[str, set[str]] = {
     "nz": {"target", "ops", "ir", "errors", "source"},
 }
 EGGLOG_USERS = {"egraph", "rulesets"}
-LIGHT = [m for m in ("pypto_egg", "pypto_egg.text", "pypto_egg.cli") if find_spec(m) is not None]
+NAMES = ("pypto_egg", "pypto_egg.text", "pypto_egg.cli", "pypto_egg.extract")
+LIGHT = [m for m in NAMES if find_spec(m) is not None]
 HEAVY = ("egglog", "ortools", "matplotlib", "duckdb", "ray")
 
 
