@@ -159,10 +159,10 @@ def _pipes(rows: Sequence[Row]) -> Table:
 
 
 def _wins(rows: Sequence[Row]) -> Table:
+    header = ("program", "target", "model", "against", "cycles", "other", "speedup")
     lines = tuple(
-        (str(row["program"]), str(row["target"]), str(row["model"]), f"{row['cycles']:,.0f}",
+        (*(str(row[name]) for name in header[:4]), f"{row['cycles']:,.0f}",
          f"{row['other_cycles']:,.0f}", f"{row['speedup']:.3f}")
         for row in rows
     )  # fmt: skip
-    header = ("program", "target", "model", "cycles", "reference", "speedup")
     return Table(header, lines, title="greatest wins")
