@@ -21,6 +21,7 @@ from pypto_egg.cli_extract import extract
 from pypto_egg.cli_l0 import l0
 from pypto_egg.cli_report import plot, report
 from pypto_egg.cli_streams import Destinations, read_program, write_lowering
+from pypto_egg.cli_target import OVERRIDES, chosen_target
 from pypto_egg.errors import PyptoEggError
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def _of_lowering(callback: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="mte2_mad, pypto_l0, roofline or schedule.",
         ),
+        OVERRIDES,
         click.option(
             "--verify",
             type=click.Choice(list(_VERIFY)),
@@ -181,6 +183,7 @@ def optimize(
     file: str,
     target: str,
     cost_model: str,
+    constants: str | None,
     extractor: str,
     without_rules: tuple[str, ...],
     allow_reassociation: bool,
@@ -207,7 +210,7 @@ def optimize(
     to = Destinations(output, json_file, html_file, trace_file)
     lowering = run(
         read_program(file),
-        target=target,
+        target=chosen_target(target, constants),
         cost_model=cost_model,
         extractor=extractor,
         without_rules=without_rules,
@@ -228,6 +231,7 @@ def lower(
     file: str,
     target: str,
     cost_model: str,
+    constants: str | None,
     verify: str,
     output: str | None,
     json_file: str | None,
@@ -240,7 +244,12 @@ def lower(
     from pypto_egg.pipeline import lower as run
 
     to = Destinations(output, json_file, html_file, trace_file)
-    lowering = run(read_program(file), target=target, cost_model=cost_model, verify=_VERIFY[verify])
+    lowering = run(
+        read_program(file),
+        target=chosen_target(target, constants),
+        cost_model=cost_model,
+        verify=_VERIFY[verify],
+    )
     write_lowering(lowering, to, explain, quiet)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pypto_egg.cli_target import OVERRIDES
 from pypto_egg.errors import OptionError
 
 if TYPE_CHECKING:
@@ -75,9 +76,6 @@ _SHAPES = click.option(
     metavar="SHAPES",
     help="MxNxK,..., names of workloads, or a CSV file.  [default: all workloads]",
 )
-_OVERRIDES = click.option(
-    "--constants", metavar="FILE", help="TOML file with other constants for the targets."
-)
 
 
 @bench.command(short_help="What each alignment of M and N costs.")
@@ -88,7 +86,7 @@ _OVERRIDES = click.option(
 @click.option("--dtype", metavar="LIST", help="Element types.  [default: each workload's own]")
 @_TARGETS
 @_MODELS
-@_OVERRIDES
+@OVERRIDES
 @_of_a_run
 @click.pass_context
 def alignment(ctx: click.Context, **given: Any) -> None:
@@ -133,7 +131,7 @@ _PROGRAMS = click.option(
 )
 @_TARGETS
 @_MODELS
-@_OVERRIDES
+@OVERRIDES
 @_of_a_run
 @click.pass_context
 def models(ctx: click.Context, **given: Any) -> None:
@@ -159,7 +157,7 @@ def models(ctx: click.Context, **given: Any) -> None:
 @_PROGRAMS
 @_TARGETS
 @_MODELS
-@_OVERRIDES
+@OVERRIDES
 @_of_a_run
 @click.pass_context
 def baseline(ctx: click.Context, **given: Any) -> None:
@@ -190,7 +188,7 @@ def baseline(ctx: click.Context, **given: Any) -> None:
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True)
 @_TARGETS
 @click.option("--cost-model", default="mte2_mad", show_default=True, metavar="NAMES")
-@_OVERRIDES
+@OVERRIDES
 @_of_a_run
 @click.pass_context
 def scaling(ctx: click.Context, **given: Any) -> None:

@@ -7,6 +7,7 @@ import sys
 import click
 
 from pypto_egg.cli_streams import write_text
+from pypto_egg.cli_target import OVERRIDES, chosen_target
 
 
 @click.command(short_help="Rank the L0 schedules of a product.")
@@ -19,12 +20,19 @@ from pypto_egg.cli_streams import write_text
     show_default=True,
     help="mte2_mad, pypto_l0, roofline or schedule.",
 )
+@OVERRIDES
 @click.option(
     "--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to print."
 )
 @click.option("--json", "json_file", metavar="OUT", help="Write them as JSON.")
 def l0(
-    shape: str, dtype: str, target: str, cost_model: str, top: int, json_file: str | None
+    shape: str,
+    dtype: str,
+    target: str,
+    cost_model: str,
+    constants: str | None,
+    top: int,
+    json_file: str | None,
 ) -> None:
     """Rank all legal L0 schedules of a product whose operands are in L1.
 
@@ -33,9 +41,8 @@ def l0(
     from pypto_egg.extract.cost.model import cost_model as find
     from pypto_egg.report.l0_table import l0_json, l0_table, product_from
     from pypto_egg.report.table import show
-    from pypto_egg.target import load_target
 
-    chip, model = load_target(target), find(cost_model)
+    chip, model = chosen_target(target, constants), find(cost_model)
     product = product_from(shape, dtype, chip)
     if json_file is not None:
         write_text(json_file, l0_json(product, model, chip, top))

@@ -130,6 +130,7 @@ def test_every_package_has_a_place_in_the_direction() -> None:
         "cli_bench",
         "cli_report",
         "cli_streams",
+        "cli_target",
         "report",
         "bench",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,3 +58,11 @@ def test_what_is_no_product_is_refused(pypto_egg: Any, args: tuple[str, ...], wo
     assert done.code != 0
     assert words in done.err
     assert "hint" in done.err
+
+
+def test_constants_of_a_file_bound_the_tiles(pypto_egg: Any, tmp_path: Path) -> None:
+    file = tmp_path / "small.toml"
+    file.write_text("[memory.Acc]\nusable_bytes = 16384\n")
+    rows = json.loads(pypto_egg("l0", "100x256x512", "--json", "-", "--constants", file).out)
+    for row in rows["schedules"]:
+        assert row["m"] * row["n"] * 4 * row["accumulators"] <= 16384

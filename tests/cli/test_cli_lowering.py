@@ -135,3 +135,33 @@ def test_an_iteration_limit_stops_saturation(pypto_egg: Command, biased: Path) -
     assert "saturation stopped at its iteration limit after 1 iterations" in done.err
     assert "hint: raise --iteration-limit, or limits=Limits(iterations=...)" in done.err
     assert "the default is 5000" in done.err
+
+
+@pytest.fixture
+def slow_memory(tmp_path: Path) -> Path:
+    """Constants of a target that loads a tenth as fast from GM to Mat."""
+    path = tmp_path / "slow.toml"
+    path.write_text("[path.DDR.Mat]\ngib_per_s = 10.0\n")
+    return path
+
+
+@pytest.mark.parametrize("command", ["optimize", "lower"])
+def test_constants_of_a_file_change_what_is_paid(
+    pypto_egg: Command, biased: Path, slow_memory: Path, command: str
+) -> None:
+    usual = json.loads(pypto_egg(command, biased, "--json", "-").out)
+    changed = json.loads(pypto_egg(command, biased, "--json", "-", "--constants", slow_memory).out)
+    assert changed["cost"]["mte2"] > 2 * usual["cost"]["mte2"]
+    assert changed["verification"]["verified"] is True
+
+
+@pytest.mark.parametrize("command", ["optimize", "lower", "l0"])
+def test_a_constant_that_is_not_known_is_an_error(
+    pypto_egg: Command, biased: Path, tmp_path: Path, command: str
+) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text("[memory.Acc]\nbytes = 1\n")
+    done = pypto_egg(command, "16x16x64" if command == "l0" else biased, "--constants", file)
+    assert done.code == 1
+    assert "memory.Acc.bytes" in done.err
+    assert pypto_egg(command, "16x16x64", "--constants", tmp_path / "none.toml").code == 1
