@@ -136,7 +136,9 @@ class _Nest:
         out: list[Stmt] = []
         if count:
             made = Var(self._fresh("whole"), result.type) if rest else result
-            if count > 1:
+            # What a loop assembles is stored part by part (C-042), so one block is a loop, too,
+            # where others follow.
+            if count > 1 or rest:
                 out.append(self._loop(axis, count, whole, made, body))
             else:
                 out.extend(body(_Part(0, size), whole, made))
