@@ -16,7 +16,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import combinations
@@ -55,9 +55,8 @@ def problems_of(name: str, text: str) -> Iterator[tuple[str, Problem]]:
     """The problem of each function of a program, with the limits that its chosen answer met."""
     result = optimize(text, verify=False)
     for report in result.functions:
-        problem, cuts = report.account.priced.problem, report.account.cuts
         title = f"{name}: {report.name}" if len(result.functions) > 1 else name
-        yield title, replace(problem, constraints=cuts)
+        yield title, report.account.problem
 
 
 def all_problems(seeds: int) -> Iterator[tuple[str, Problem]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pypto_egg.egraph.skeleton import Skeleton
 from pypto_egg.egraph.tilegraph import TileGraph
 from pypto_egg.errors import LoweringError, OptionError
 from pypto_egg.extract.cost.model import CostModel, CostVector
-from pypto_egg.extract.problem import Constraint
+from pypto_egg.extract.problem import Constraint, Problem
 from pypto_egg.extract.result import Selection
 from pypto_egg.ir.program import Function
 from pypto_egg.price import Priced
@@ -37,6 +37,11 @@ class Account:
     _simulated: dict[frozenset[int], float | None] = field(
         default_factory=dict, repr=False, compare=False
     )
+
+    @property
+    def problem(self) -> Problem:
+        """The extraction problem with the limits that led to the selection."""
+        return replace(self.priced.problem, constraints=self.cuts)
 
     def cycles_with(self, node: int, cost: CostVector) -> float:
         """The same kernel's cycles if one of its selected nodes cost something else."""

@@ -20,7 +20,7 @@ from pypto_egg.cli_bench import bench
 from pypto_egg.cli_extract import extract
 from pypto_egg.cli_l0 import l0
 from pypto_egg.cli_report import plot, report
-from pypto_egg.cli_streams import Destinations, read_program, write_lowering
+from pypto_egg.cli_streams import Destinations, read_program, write_egraphs, write_lowering
 from pypto_egg.cli_target import OVERRIDES, chosen_target
 from pypto_egg.errors import PyptoEggError
 
@@ -149,6 +149,11 @@ def _of_lowering(callback: Callable[..., None]) -> Callable[..., None]:
     show_default=True,
     help="How the cheapest program is searched for.",
 )
+@click.option(
+    "--egraphs",
+    metavar="DIR",
+    help="Write each function's e-graph with its prices, for extract and bench extraction.",
+)
 @click.option("--without-rules", multiple=True, metavar="NAME", help="Leave out a ruleset.")
 @click.option("--allow-reassociation", is_flag=True, help="Use algebra that changes rounding.")
 @click.option(
@@ -185,6 +190,7 @@ def optimize(
     cost_model: str,
     constants: str | None,
     extractor: str,
+    egraphs: str | None,
     without_rules: tuple[str, ...],
     allow_reassociation: bool,
     verify: str,
@@ -221,6 +227,8 @@ def optimize(
         nz=nz,
         l0=l0,
     )
+    if egraphs is not None:
+        write_egraphs(lowering, egraphs)
     write_lowering(lowering, to, explain, quiet)
 
 

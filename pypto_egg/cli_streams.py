@@ -95,6 +95,23 @@ def write_lowering(lowering: Lowering, to: Destinations, explain: bool, quiet: b
         write_summary(lowering, account)
 
 
+def write_egraphs(lowering: Lowering, folder: str) -> None:
+    """The e-graph of each lowered function as FUNCTION.json in a folder, which is made.
+
+    Raises:
+        OptionError: a file cannot be written.
+    """
+    from pypto_egg.extract import problem_to_json
+
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OptionError(f"cannot make {folder}: {error.strerror or error}") from None
+    for report in lowering.functions:
+        text = problem_to_json(lowering.extraction_problem(report.name))
+        write_text(str(Path(folder) / f"{report.name}.json"), text + "\n")
+
+
 def write_text(path: str, text: str) -> None:
     """Write text to a file, or to standard output for "-".
 

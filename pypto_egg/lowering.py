@@ -17,6 +17,7 @@ from pypto_egg.text import print_program
 if TYPE_CHECKING:
     from pypto_egg.account import Account
     from pypto_egg.egraph.saturate import Saturation
+    from pypto_egg.extract.problem import Problem
     from pypto_egg.interp import Comparison
     from pypto_egg.l0 import L0Schedule
 
@@ -190,9 +191,25 @@ class Lowering:
         Raises:
             OptionError: no function of that name was lowered.
         """
+        return self._report(function).l0_schedules
+
+    def extraction_problem(self, function: str) -> Problem:
+        """The e-graph that a lowered function was chosen from, with prices and limits.
+
+        Costs are cycles, trip counts included; of equal ones the one with fewer bytes of tiles is
+        less by a trace. The limits are those that capacities and overwritten values led to, for
+        the selections that were met on the way. Of a product in blocks it is the e-graph of the
+        blocking that was chosen.
+
+        Raises:
+            OptionError: no function of that name was lowered.
+        """
+        return self._report(function).account.problem
+
+    def _report(self, function: str) -> FunctionReport:
         for report in self.functions:
             if report.name == function:
-                return report.l0_schedules
+                return report
         names = ", ".join(report.name for report in self.functions) or "none"
         raise OptionError(
             f"no lowered function '{function}'", hint=f"the lowered functions are: {names}"

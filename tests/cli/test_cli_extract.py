@@ -113,3 +113,15 @@ def test_a_file_that_is_not_there(pypto_egg: Command, tmp_path: Path) -> None:
     done = pypto_egg("extract", tmp_path / "none.json")
     assert done.code == 1
     assert "cannot read the e-graph" in done.err
+
+
+def test_the_egraphs_of_a_lowering_are_what_extract_reads(
+    pypto_egg: Any, biased: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "new" / "graphs"
+    done = pypto_egg("optimize", biased, "--json", "-", "--egraphs", folder)
+    (file,) = folder.iterdir()
+    assert file.name == "linear.json"
+    found = json.loads(pypto_egg("extract", file, "--json", "-").out)
+    assert found["selections"][0]["cost"] == pytest.approx(json.loads(done.out)["cycles"], rel=1e-4)
+    assert pypto_egg("optimize", biased, "--egraphs", file).code == 1
