@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from pypto_egg.errors import LoweringError, OptionError
 from pypto_egg.extract.bottleneck import bottleneck
+from pypto_egg.extract.cost.kernel import executed_calls
 from pypto_egg.extract.cost.model import CostModel
 from pypto_egg.extract.deadline import passed
 from pypto_egg.extract.graph import graph_or_none
@@ -32,6 +33,10 @@ CANDIDATES = 24
 ENUMERATED = 24
 """Selections of the two orders that are looked at, at most. Those whose operations take the same
 cycles on every queue as one before, in the same order, are not simulated."""
+
+WORK = 200_000
+"""Operations that are simulated, about; past them no further candidate is. It bounds the time for
+kernels of long loops, in each of which candidates differ by the same share."""
 
 GAP = 0.25
 """A candidate's sum exceeds the least one by at most this share."""
@@ -121,11 +126,13 @@ class _Search:
         self.left_out: list[Selection] = []
         self.best: Simulated | None = None
         self.tried = 0
+        self.work = 0
 
     def consider(self, selection: Selection, trial: Trial) -> None:
         """Simulates a kernel that runs; it is the best if it is shorter than the best."""
         cycles = kernel_cycles(trial.emitted.function, self.model, self.target)
         self.tried += 1
+        self.work += sum(times for _, times in executed_calls(trial.emitted.function))
         self.seen.add(frozenset(selection.choice.values()))
         self.loads.add(self._loads(selection))
         if self.best is None or cycles < self.best.cycles:
@@ -190,7 +197,8 @@ class _Search:
         """Whether a better kernel is to be hoped for, and time and candidates are left."""
         assert self.best is not None
         hopeless = self.start_cycles + bound >= self.best.cycles
-        return not hopeless and self.tried < CANDIDATES and not passed(self.deadline)
+        left = self.tried < CANDIDATES and self.work < WORK
+        return left and not hopeless and not passed(self.deadline)
 
     def _candidate(self, selection: Selection) -> None:
         key = frozenset(selection.choice.values())
