@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -163,8 +164,9 @@ def _queue_cycles(
         call = step.call
         operands = tuple(arg.type for arg in call.args)
         instance = OpInstance(call.op, operands, dict(call.kwargs), call.type)
-        by_queue = model.queue_cycles(instance, target)
-        total += [by_queue[queue] for queue in model.queues]
+        with faults_of(model, f"gives no cycles of its queues for {call.op}"):
+            by_queue = model.queue_cycles(instance, target)
+            total += [by_queue[queue] for queue in model.queues]
     return total
 
 
@@ -174,22 +176,36 @@ def op_cost(op: OpInstance, model: CostModel, target: Target) -> CostVector:
     Raises:
         as `recipe_cost`.
     """
-    try:
+    with faults_of(model, f"gives no price for {op.op}"):
         priced = model.price(op, target)
-    except PyptoEggError:
-        raise
-    except Exception as error:
-        # A model is the user's code, which can raise anything; faults of our own models go on.
-        if type(model).__module__.startswith(OURS):
-            raise
-        raise OptionError(
-            f"cost model '{model.name}' gives no price for {op.op}: "
-            f"{type(error).__name__}: {error}",
-            hint="see the law that a model must obey in the docstring of CostModel",
-        ) from error
     if not isinstance(priced, CostVector) or not math.isfinite(priced.total):
         raise OptionError(
             f"cost model '{model.name}': the price of {op.op} is {priced!r}",
             hint="a price is a CostVector of finite cycles",
         )
-    return priced
+    cycles = [getattr(priced, pipe) for pipe in PIPES]
+    if all(isinstance(number, int | float) for number in cycles):
+        return priced
+    return CostVector(*map(float, cycles))  # numpy's numbers, which JSON does not know
+
+
+@contextmanager
+def faults_of(model: CostModel, does: str) -> Iterator[None]:
+    """What another's model raises, told as a fault of that model; `does` says what it did.
+
+    A model is the user's code, which can raise anything; faults of our own models go on.
+
+    Raises:
+        OptionError: in the place of an exception that is none of ours.
+    """
+    try:
+        yield
+    except PyptoEggError:
+        raise
+    except Exception as error:
+        if type(model).__module__.startswith(OURS):
+            raise
+        raise OptionError(
+            f"cost model '{model.name}' {does}: {type(error).__name__}: {error}",
+            hint="see the law that a model must obey in the docstring of CostModel",
+        ) from error

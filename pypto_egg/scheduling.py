@@ -18,9 +18,9 @@ from pypto_egg.extract.cost.pypto_l0 import pypto_choice
 from pypto_egg.ir.enums import Mem, TensorLayout, TileLayout
 from pypto_egg.ir.expr import Call
 from pypto_egg.ir.types import TensorType, TileType
-from pypto_egg.l0 import CubeProduct, L0Schedule, Schedules, schedules
+from pypto_egg.l0 import CubeProduct, Drain, L0Schedule, Schedules, schedules
 from pypto_egg.l0.schedule import OPERANDS
-from pypto_egg.price import op_cost
+from pypto_egg.price import faults_of, op_cost
 from pypto_egg.target.target import Target
 
 L0Mode = Literal["schedule", "pypto", "leave"]
@@ -30,6 +30,9 @@ AutoTileMatmulL0 does later."""
 # E-nodes whose product has no other way than tile by tile.
 AS_A_WHOLE = ("store", "tile.insert")
 BY_TILES = ("store.product", "tile.insert_product")
+
+# The call that takes a result out of L0C -> which operand the tiles go into.
+_WHOLE = {"tile.store": 2, "tile.assemble": 0}
 
 
 def check_l0_mode(mode: object) -> L0Mode:
@@ -156,18 +159,29 @@ def prices_of(
     product: CubeProduct, among: Schedules, model: CostModel, target: Target
 ) -> NDArray[np.float64]:
     """Cycles of each schedule on each pipe under a model, as `PIPES`."""
-    vectors = model.price_schedules(product, among, target)
-    if vectors is None:
-        return summed_prices(partial(op_cost, model=model, target=target), product, among, target)
-    found = np.asarray(vectors, dtype=np.float64)
     shape = (len(among), len(PIPES))
-    if found.shape != shape or not np.isfinite(found).all() or (found < 0).any():
+    if not len(among):
+        return np.zeros(shape)
+    with faults_of(model, "gives no prices for schedules"):
+        vectors = model.price_schedules(product, among, target)
+        if vectors is None:
+            return summed_prices(
+                partial(op_cost, model=model, target=target), product, among, target
+            )
+        found = np.asarray(vectors)
+    if found.shape != shape:
         raise OptionError(
-            f"cost model '{model.name}': price_schedules gave {found.shape} numbers for {shape} "
-            "schedules and pipes, or one that is no number of cycles",
-            hint="give each schedule a row of finite cycles, none below 0, one a pipe",
+            f"cost model '{model.name}': price_schedules gave an array of shape {found.shape} for "
+            f"{shape[0]} schedules and {shape[1]} pipes",
+            hint=f"its shape is {shape}: a row for each schedule, its columns as PIPES",
         )
-    return found
+    real = np.issubdtype(found.dtype, np.floating) or np.issubdtype(found.dtype, np.integer)
+    if not real or not np.isfinite(found).all() or (found < 0).any():
+        raise OptionError(
+            f"cost model '{model.name}': price_schedules gave numbers that are no cycles",
+            hint="cycles are finite real numbers, none below 0",
+        )
+    return found.astype(np.float64)
 
 
 def product_of(node: TileNode, target: Target) -> CubeProduct | None:
@@ -185,7 +199,10 @@ def product_of(node: TileNode, target: Target) -> CubeProduct | None:
     if step.call.op == "tile.matmul_bias" and not _in_bias_table(step.call):
         return None
     leaves = node.op in BY_TILES
-    return cube_product(lhs, rhs, result, target, leaves=leaves)
+    product = cube_product(lhs, rhs, result, target, leaves=leaves)
+    if product is None:
+        return None
+    return replace(product, begins=step.call.op, drain=_drain_of(node) if leaves else None)
 
 
 def cube_product(
@@ -229,10 +246,22 @@ def _constant(extents: tuple[object, ...]) -> tuple[int, ...] | None:
 
 def _keeps_its_type(node: TileNode) -> bool:
     """Whether what the tiles go into has the same type before and after: a loop carries it."""
+    call = _leaving_call(node)
+    return call.args[_WHOLE[call.op]].type == call.type
+
+
+def _leaving_call(node: TileNode) -> Call:
+    """The call that takes the result out of L0C."""
     assert node.recipe is not None
-    place = {"tile.store": 2, "tile.assemble": 0}
-    (call,) = (step.call for step in node.recipe.steps if step.call.op in place)
-    return call.args[place[call.op]].type == call.type
+    (call,) = (step.call for step in node.recipe.steps if step.call.op in _WHOLE)
+    return call
+
+
+def _drain_of(node: TileNode) -> Drain:
+    call = _leaving_call(node)
+    tile = {"tile.store": 0, "tile.assemble": 1}[call.op]
+    operands = tuple(None if at == tile else arg.type for at, arg in enumerate(call.args))
+    return Drain(call.op, operands, call.kwargs, call.type)
 
 
 def _covers_all_rows(node: TileNode) -> bool:

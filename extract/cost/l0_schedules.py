@@ -138,15 +138,16 @@ class _Prices:
         for tall, down in rows:
             for wide, across in cols:
                 for place, (deep, blocks) in enumerate(depths):
-                    added = blocks if place or blocks > 1 else 0
-                    total += (
-                        down
-                        * across
-                        * (
-                            added * self._price("matmul_acc", tall, wide, deep)
-                            + (blocks - added) * self._price("matmul", tall, wide, deep)
+                    first = self._product.begins if place == 0 else "tile.matmul_acc"
+                    if first == "tile.matmul" and blocks > 1:
+                        # A pipeline overwrites a fresh accumulator in its first round.
+                        first = "tile.matmul_acc"
+                    block = self._price(first, tall, wide, deep)
+                    if blocks > 1:
+                        block = block + (blocks - 1) * self._price(
+                            "tile.matmul_acc", tall, wide, deep
                         )
-                    )
+                    total += down * across * block
                 if self._product.leaves:
                     total += down * across * self._price("drain", tall, wide, 0)
         return total
@@ -166,14 +167,23 @@ class _Prices:
             case "right":
                 return self._extract(self._right, (deep, wide), Mem.Right)
             case "drain":
-                out = TensorType((tall, wide), self._product.acc)
-                place = tuple_of((0, 0)).type
-                acc = self._tile((tall, wide), Mem.Acc)
-                return OpInstance("tile.store", (acc, place, out), {}, out)
+                return self._drain(tall, wide)
         a, b = self._tile((tall, deep), Mem.Left), self._tile((deep, wide), Mem.Right)
         acc = self._tile((tall, wide), Mem.Acc)
-        operands = (a, b) if what == "matmul" else (acc, a, b)
-        return OpInstance(f"tile.{what}", operands, {}, acc)
+        operands = {
+            "tile.matmul": (a, b),
+            "tile.matmul_acc": (acc, a, b),
+            "tile.matmul_bias": (a, b, self._tile((1, wide), Mem.Bias)),
+        }
+        return OpInstance(what, operands[what], {}, acc)
+
+    def _drain(self, tall: int, wide: int) -> OpInstance:
+        acc, drain = self._tile((tall, wide), Mem.Acc), self._product.drain
+        if drain is None:
+            out = TensorType((tall, wide), self._product.acc)
+            return OpInstance("tile.store", (acc, tuple_of((0, 0)).type, out), {}, out)
+        operands = tuple(acc if operand is None else operand for operand in drain.operands)
+        return OpInstance(drain.op, operands, dict(drain.kwargs), drain.result)
 
     def _extract(self, source: TileType, shape: tuple[int, int], space: Mem) -> OpInstance:
         zero, tile = as_expr(0).type, self._tile(shape, space)
@@ -185,8 +195,9 @@ class _Prices:
         key = (valid, space)
         if key not in self._tiles:
             rows, cols = (round_up(extent, self._target.fractal.rows) for extent in valid)
+            rows = 1 if space is Mem.Bias else rows
             view = replace(implicit_view((rows, cols), space), valid_shape=valid)
-            if space is not Mem.Acc:
+            if space in (Mem.Left, Mem.Right):
                 view = replace(view, blayout=TileLayout.row_major)
             dtypes = {Mem.Left: self._product.lhs, Mem.Right: self._product.rhs}
             dtype = dtypes.get(space, self._product.acc)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from pypto_egg.l0 import CubeProduct, Schedules
 from pypto_egg.target import Target
 
 PIPES = ("mte1", "mte2", "mte3", "fixpipe", "cube", "vector", "scalar")
+
+ModelObjective = Literal["serial", "bottleneck", "simulated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ class CostModel(ABC):
     """
 
     name: ClassVar[str]
-    objective: ClassVar[Literal["serial", "bottleneck", "simulated"]] = "serial"
+    objective: ClassVar[ModelObjective] = "serial"
     not_overlapped: ClassVar[tuple[str, ...]] = ()
     queues: ClassVar[tuple[str, ...]] = PIPES
 
@@ -219,11 +221,29 @@ def cost_model(model: str | CostModel) -> CostModel:
     """The model of that name; an instance is returned as it is.
 
     Raises:
-        OptionError: no model of that name; the message lists the names.
+        OptionError: no model of that name, or one whose class states what no model can be; the
+            message lists what there is.
     """
     if isinstance(model, CostModel):
+        _check_statements(model)
         return model
     names = cost_model_names()
     if model not in _MODELS:
         raise OptionError(f"no cost model '{model}'", hint=f"known models: {', '.join(names)}")
     return _MODELS[model]()
+
+
+def _check_statements(model: CostModel) -> None:
+    known = get_args(ModelObjective)
+    if model.objective not in known:
+        raise OptionError(
+            f"cost model '{model.name}': its objective is {model.objective!r}",
+            hint=f"use one of: {', '.join(map(repr, known))}",
+        )
+    for pipe in model.not_overlapped:
+        if pipe not in model.queues:
+            raise OptionError(
+                f"cost model '{model.name}': not_overlapped names {pipe!r}, which is none of its "
+                "queues",
+                hint=f"its queues are: {', '.join(model.queues)}",
+            )

@@ -166,6 +166,9 @@ class Recipes:
             return _single(make_call(op, (*tiles, as_expr(0), as_expr(1)), kwargs))
         if op == "tile.cmp":
             return _comparison(op, (tiles[0], tiles[1]), kwargs)
+        if op == "tile.move" and kwargs["target_memory"] is Mem.Vec:
+            # One column lies in Vec column-major, as if it were created or loaded there.
+            kwargs["blayout"] = implicit_view(_tile(tiles[0]).shape, Mem.Vec).blayout
         precise = op == "tile.rsqrt" and bool(kwargs.pop("high_precision", False))
         scratch = _scratch(op, tiles, precise)
         args: tuple[Expr, ...] = (*tiles, *(step.var for step in scratch))

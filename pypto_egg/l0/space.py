@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pypto_egg.ir.dtype import DType
-from pypto_egg.ir.types import FRACTAL_ROWS
+from pypto_egg.ir.types import FRACTAL_ROWS, Type
 from pypto_egg.l0.schedule import DEPTHS, L0Schedule, Stationary
 from pypto_egg.target.target import Target
 
@@ -31,6 +31,20 @@ _REGIMES: tuple[tuple[Stationary, int], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
+class Drain:
+    """The operation that takes a tile of a result out of L0C.
+
+    Args:
+        operands: their types, with None in the place of the tile.
+    """
+
+    op: str
+    operands: tuple[Type | None, ...]
+    kwargs: tuple[tuple[str, object], ...]
+    result: Type
+
+
+@dataclass(frozen=True, slots=True)
 class CubeProduct:
     """A product whose operands lie in Mat: what a schedule cuts up.
 
@@ -39,6 +53,8 @@ class CubeProduct:
         physical: M, N and K of the tiles in Mat, whole fractals.
         turned: whether each operand is the transposed view of what lies in Mat.
         leaves: tiles of the result may leave L0C one by one; else it stays there as a whole.
+        begins: the operation that the sum begins with; tile.matmul_acc has an accumulator already.
+        drain: how tiles leave; None stands for a store of all bits.
     """
 
     valid: tuple[int, int, int]
@@ -48,6 +64,8 @@ class CubeProduct:
     acc: DType
     turned: tuple[bool, bool] = (False, False)
     leaves: bool = False
+    begins: str = "tile.matmul"
+    drain: Drain | None = None
 
     @property
     def steps(self) -> tuple[int, int, int]:

@@ -382,3 +382,25 @@ def test_ops_that_cannot_be_lowered_are_named(call: str, shape: list[int], dtype
 def test_line_ends_and_byte_order_marks_do_not_matter(make: object, end: str, mark: str) -> None:
     text = kernel(X, "y = pl.exp(x)\nreturn y", F)
     assert make(mark + text.replace("\n", end)).text == make(text).text
+
+
+# --- products of one column --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(16, 1), (1, 1), (17, 1), (1, 16)])
+@pytest.mark.parametrize(
+    "zeros", ["pl.create_tensor({}, pl.FP32)", "pl.full({}, dtype=pl.FP32, value=0.0)"]
+)
+def test_a_sum_of_products_that_is_one_column(rows: int, columns: int, zeros: str) -> None:
+    """One column lies column-major in Vec, whether it was created there or came out of L0C."""
+    shape = [rows, columns]
+    body = f"""
+z = {zeros.format(shape)}
+for k, (acc,) in pl.range(0, 64, 32, init_values=(z,)):
+    xk = x[:, k:k + 32]
+    wk = w[:, k:k + 32]
+    step = pl.matmul_acc(acc, xk, wk, b_trans=True)
+    y = pl.yield_(step)
+return y"""
+    params = {"x": tensor([rows, 64], "BF16"), "w": tensor([columns, 64], "BF16")}
+    assert optimize(kernel(params, body, tensor(shape, "FP32")), verify=True).verified

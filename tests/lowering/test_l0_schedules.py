@@ -201,6 +201,79 @@ def test_the_price_of_a_schedule_is_the_price_of_its_loops(shape, target):
     assert emitted["cycles"] == pytest.approx(result.cycles)
 
 
+class Apart(Mte2Mad):
+    """Tells apart the operations that a sum begins with, and those that take its result away."""
+
+    name: ClassVar[str] = "apart"
+    times: ClassVar[dict[str, float]] = {
+        "tile.matmul": 1.5, "tile.matmul_acc": 2.0, "tile.matmul_bias": 3.0,
+        "tile.store": 0.75, "tile.assemble": 5.0,
+    }  # fmt: skip
+
+    def price(self, op, target):
+        bits = op.result.dtype.bits / 32 if op.op == "tile.store" else 1.0
+        atomic = 7.0 if op.kwargs.get("atomic") else 1.0
+        return self.times.get(op.op, 1.0) * bits * atomic * super().price(op, target)
+
+
+SUM = """
+import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def mm(
+        self,
+        a: pl.Tensor[[48, 256], pl.BF16],
+        b: pl.Tensor[[256, 48], pl.BF16],
+        o: pl.InOut[pl.Tensor[[48, 48], pl.FP32]],
+    ) -> pl.Tensor[[48, 48], pl.FP32]:
+        z = pl.create_tensor([48, 48], pl.FP32)
+        for k, (acc,) in pl.range(0, 256, 128, init_values=(z,)):
+            ak = a[:, k : k + 128]
+            bk = b[k : k + 128, :]
+            step = pl.matmul_acc(acc, ak, bk)
+            y = pl.yield_(step)
+        r = pl.assemble(o, y, [0, 0], atomic=pl.AtomicType.Add)
+        return r
+"""
+ATOMIC = """
+import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def mm(
+        self,
+        a: pl.Tensor[[256, 64], pl.BF16],
+        b: pl.Tensor[[64, 256], pl.BF16],
+        o: pl.InOut[pl.Tensor[[256, 256], pl.FP32]],
+    ) -> pl.Tensor[[256, 256], pl.FP32]:
+        y = pl.matmul(a, b, out_dtype=pl.FP32)
+        r = pl.assemble(o, y, [0, 0], atomic=pl.AtomicType.Add)
+        return r
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        text_of(256, 256, 256),
+        text_of(256, 256, 64, out="BF16"),
+        BIASED.format(k=144),
+        CHAIN.format(m=256, n=256, k=64),
+        SUM,
+        ATOMIC,
+    ],
+    ids=["stored", "stored and rounded", "bias", "chain", "sum in a loop", "atomic"],
+)
+def test_an_own_model_prices_the_instructions_that_are_emitted(text):
+    result, chip = optimize(text, cost_model=Apart(), verify=False), load_target("a2a3")
+    emitted = Apart().kernel_cost(result.program.function("mm"), chip)(chip)
+    assert result.l0_schedules("mm")
+    assert emitted["cycles"] == pytest.approx(result.cycles)
+
+
 @pytest.mark.parametrize("model", ["mte2_mad", "pypto_l0", "roofline"])
 @pytest.mark.parametrize(
     "shape", [(256, 256, 256), (100, 256, 512), (96, 160, 240), (320, 320, 64)]

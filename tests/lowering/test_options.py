@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import egglog
+import numpy as np
 import pytest
 
 import pypto_egg
@@ -12,6 +15,7 @@ from pypto_egg.egraph.language import Tensor, unary
 from pypto_egg.egraph.saturate import Limits
 from pypto_egg.errors import LoweringError, OptionError
 from pypto_egg.extract.cost.model import cost_model
+from pypto_egg.extract.cost.mte2_mad import Mte2Mad
 from pypto_egg.rulesets.catalogue import ALTERNATIVES, LOWERING
 
 PRODUCT = """import pypto.language as pl
@@ -142,3 +146,57 @@ def test_an_exception_in_a_cost_model_of_ours_is_not_the_users(
     monkeypatch.setattr(type(model), "price", lambda self, op, target: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         pypto_egg.optimize(PRODUCT, cost_model=model)
+
+
+SCHEDULE_PRICES: dict[str, tuple[Any, str]] = {
+    "an exception": (lambda n: 1 / 0, "ZeroDivisionError: division by zero"),
+    "rows of unequal length": (lambda n: [[1.0], [1.0, 2.0]], "gives no prices for schedules"),
+    "an array of another shape": (lambda n: np.zeros((n, 3)), "of shape"),
+    "no numbers": (lambda n: np.full((n, 7), "a"), "that are no cycles"),
+    "complex numbers": (lambda n: np.full((n, 7), 1j), "that are no cycles"),
+    "NaN": (lambda n: np.full((n, 7), np.nan), "that are no cycles"),
+    "cycles below 0": (lambda n: np.full((n, 7), -1), "that are no cycles"),
+}
+
+
+@pytest.mark.parametrize("case", SCHEDULE_PRICES)
+def test_a_cost_model_that_gives_no_prices_for_schedules_is_named(case: str) -> None:
+    prices, words = SCHEDULE_PRICES[case]
+
+    class Odd(Mte2Mad):
+        name = "odd"
+
+        def price_schedules(self, product: Any, among: Any, target: Any) -> Any:
+            return prices(len(among))
+
+    with pytest.raises(OptionError, match="cost model 'odd'") as caught:
+        pypto_egg.optimize(PRODUCT, cost_model=Odd())
+    assert words in caught.value.message
+
+
+def test_prices_may_be_lists_and_numbers_of_numpy() -> None:
+    class Odd(Mte2Mad):
+        name = "odd"
+
+        def price(self, op: Any, target: Any) -> Any:
+            priced = super().price(op, target)
+            return replace(priced, mte2=np.float32(priced.mte2), cube=np.int64(priced.cube))
+
+        def price_schedules(self, product: Any, among: Any, target: Any) -> Any:
+            return [[1] * 7 for _ in among]
+
+    lowering = pypto_egg.optimize(PRODUCT, cost_model=Odd())
+    assert json.loads(lowering.to_json())["cycles"] == lowering.cycles
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ({"objective": "fastest"}, "its objective is 'fastest'"),
+        ({"objective": "bottleneck", "not_overlapped": ("mte9",)}, "not_overlapped names 'mte9'"),
+    ],
+)
+def test_a_cost_model_that_states_what_no_model_can_be(statement: Any, words: str) -> None:
+    odd = type("Odd", (Mte2Mad,), {"name": "odd", **statement})
+    with pytest.raises(OptionError, match=words):
+        pypto_egg.optimize(PRODUCT, cost_model=odd())
