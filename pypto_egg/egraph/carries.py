@@ -17,7 +17,7 @@ from pypto_egg.egraph.values import Local, Window, static_extents
 from pypto_egg.errors import LoweringError
 from pypto_egg.ir.dtype import BOOL
 from pypto_egg.ir.expr import BinOp, Expr, Var
-from pypto_egg.ir.flows import flows_of
+from pypto_egg.ir.flows import flow_graph, sources_of
 from pypto_egg.ir.fold import same_dims
 from pypto_egg.ir.stmt import For, Stmt, While
 from pypto_egg.ir.types import TensorType
@@ -41,11 +41,7 @@ class Carries:
     taken: Set[Var]
 
     def __post_init__(self) -> None:
-        self._flows: dict[Var, list[Expr]] = {}
-        for stmt in self.bindings.effects.regions.statements:
-            for var, value in flows_of(stmt):
-                if isinstance(value, Var):
-                    self._flows.setdefault(var, []).append(value)
+        self._flows = flow_graph(self.bindings.effects.regions.statements)
 
     def kind(self, var: Var) -> CarryKind:
         """Whether a carried variable is a handle, which stays, or a tensor that is computed.
@@ -74,25 +70,12 @@ class Carries:
     def written_source(self, var: Var) -> Var | None:
         """A name of memory that the function writes and that the variable may stand for."""
         effects = self.bindings.effects
-        for source in self._sources(var):
+        for source in sources_of(var, self._flows):
             roots = effects.provenance.roots_of(source)
             named = any(root.kind in (RootKind.PARAM, RootKind.CALL) for root in roots)
             if named and source not in self.taken and not effects.is_read_only(source):
                 return source
         return None
-
-    def _sources(self, var: Var) -> list[Var]:
-        """The variables that a carried one may take its value from, other carried ones left out."""
-        found: list[Var] = []
-        pending, seen = [var], {var}
-        while pending:
-            at = pending.pop()
-            values = [v for v in self._flows.get(at, ()) if isinstance(v, Var)]
-            if not values:
-                found.append(at)
-            pending.extend(v for v in reversed(values) if v not in seen)
-            seen.update(values)
-        return found
 
     def bind(
         self, var: Var, kind: CarryKind, term: Term, home: Region, *sources: Local | None
@@ -122,7 +105,7 @@ class Carries:
         if rows is None:
             return init
         starts = (rows, init.type.shape[-1])
-        valid = self.seeds.accumulated_valid(yielded)
+        valid = self.seeds.accumulated_valid(stmt.inits[position], yielded)
         settled = valid is None or same_dims(valid, starts)
         return replace(init, type=with_valid(init.type, *starts), settled=settled)
 

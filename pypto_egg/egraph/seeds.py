@@ -10,7 +10,8 @@ from pypto_egg.analysis.regions import trip_count
 from pypto_egg.egraph.accumulators import product_valid
 from pypto_egg.egraph.values import static_extents
 from pypto_egg.ir.expr import Call, ConstFloat, ConstInt, Expr, Var
-from pypto_egg.ir.fold import provably_equal
+from pypto_egg.ir.flows import flow_graph, sources_of
+from pypto_egg.ir.fold import provably_equal, same_dims
 from pypto_egg.ir.program import Function
 from pypto_egg.ir.stmt import Assign, For, While
 from pypto_egg.ir.types import FRACTAL_ROWS, TensorType
@@ -24,11 +25,13 @@ class Seeds:
     Args:
         variables: variables that some loop starts with.
         uses: how often each variable is read.
+        flows: variables and those whose value they may take over directly.
     """
 
     effects: Effects
     variables: frozenset[Expr]
     uses: Counter[Expr]
+    flows: dict[Var, list[Var]]
 
     def is_created(self, stmt: For | While, position: int) -> bool:
         """Whether a carry starts from a fresh buffer, or from one filled with a constant."""
@@ -50,7 +53,7 @@ class Seeds:
         shared = self.uses[stmt.inits[position]] > 1
         if shared or not isinstance(rows, int) or rows <= FRACTAL_ROWS:
             return rows
-        valid = self.accumulated_valid(yielded)
+        valid = self.accumulated_valid(stmt.inits[position], yielded)
         if valid is None or not provably_equal(valid[1], init.shape[1]):
             return rows
         inside = self.effects.regions.opened_by(stmt)[0]
@@ -60,12 +63,25 @@ class Seeds:
             return rows
         return valid[0]
 
-    def accumulated_valid(self, yielded: Expr) -> tuple[int | Expr, int | Expr] | None:
-        """The valid rows and columns of the product that a yielded sum ends with, if it does."""
-        call = self._definition(yielded)
-        if not (isinstance(call, Call) and call.op == "tensor.matmul_acc"):
+    def accumulated_valid(self, init: Expr, yielded: Expr) -> tuple[int | Expr, int | Expr] | None:
+        """The valid rows and columns of the products that a yielded sum ends with, if they agree.
+
+        Branches and inner loops are looked through, as any of their products may be the last one.
+        A path without a product leaves what the loop started with, `init`.
+        """
+        if not (isinstance(init, Var) and isinstance(yielded, Var)):
             return None
-        return product_valid(call)
+        found: list[tuple[int | Expr, int | Expr]] = []
+        starts = sources_of(init, self.flows)
+        for source in sources_of(yielded, self.flows):
+            if source in starts:
+                continue
+            call = self._definition(source)
+            if not (isinstance(call, Call) and call.op in ("tensor.matmul", "tensor.matmul_acc")):
+                return None
+            found.append(product_valid(call))
+        agreed = found and all(same_dims(found[0], valid) for valid in found[1:])
+        return found[0] if agreed else None
 
     def starts_at_zero(self, stmt: For | While, position: int, yielded: Expr) -> bool:
         """Whether the carry is a zeroed accumulator that the body only accumulates into."""
@@ -97,7 +113,7 @@ def seeds_of(function: Function, effects: Effects) -> Seeds:
         uses.update(var for expr in expressions_of(stmt) for var in free_vars(expr))
         if isinstance(stmt, For | While):
             inits.update(init for init in stmt.inits if isinstance(init, Var))
-    return Seeds(effects, frozenset(inits), uses)
+    return Seeds(effects, frozenset(inits), uses, flow_graph(effects.regions.statements))
 
 
 def _is_zero(expr: Expr) -> bool:

@@ -136,3 +136,45 @@ def test_twenty_rows_of_sixty_four() -> None:
     expected = inputs["x"][:20].astype(np.int64) @ inputs["w"].astype(np.int64).T
     (got,) = run(result.program, {**inputs, "ret0__out": np.zeros([64, N], np.int32)}).returns
     assert np.array_equal(got[:20], expected)
+
+
+CONDITIONAL = f"""
+seed = pl.create_tensor([64, {N}], pl.INT32)
+for k0, (acc,) in {LOOPS["pipeline"]}:
+    xk = pl.slice(x, [64, {STEP}], [0, k0], valid_shape=[v, {STEP}])
+    wk = pl.slice(w, [{N}, {STEP}], [0, k0])
+    if k0 == 0:
+        first = pl.matmul(xk, wk, b_trans=True, out_dtype=pl.INT32)
+        s = pl.yield_(first)
+    else:
+        more = pl.matmul_acc(acc, xk, wk, b_trans=True)
+        s = pl.yield_(more)
+    r = pl.yield_(s)
+return r"""
+NESTED = f"""
+seed = pl.create_tensor([64, {N}], pl.INT32)
+for j, (part,) in {LOOPS["range"]}:
+    for k0, (acc,) in pl.pipeline(0, {STEP}, 32, stage=2, init_values=(part,)):
+        xk = pl.slice(x, [64, 32], [0, j + k0], valid_shape=[v, 32])
+        wk = pl.slice(w, [{N}, 32], [0, j + k0])
+        more = pl.matmul_acc(acc, xk, wk, b_trans=True)
+        s = pl.yield_(more)
+    r = pl.yield_(s)
+return r"""
+
+
+@MAKERS
+@pytest.mark.req("C-270", "C-271", "C-272")
+@pytest.mark.parametrize("valid", [1, 20, 64])
+@pytest.mark.parametrize("body", [CONDITIONAL, NESTED], ids=["first step in a branch", "nested"])
+def test_branches_and_inner_loops_narrow_the_seed_too(make: object, body: str, valid: int) -> None:
+    params = {
+        "x": tensor([64, K], "INT8"), "w": tensor([N, K], "INT8"), "v": "pl.Scalar[pl.INDEX]",
+    }  # fmt: skip
+    result = make(kernel(params, body, tensor([64, N], "INT32")), verify=False)
+    rows = result.program.function("kernel").params[2].var
+    for loop in loops(result):
+        for type_ in (loop.inits[0].type, loop.iter_args[0].type, loop.results[0].type):
+            assert type_.valid_shape == (rows, N)
+    verify_program(result.program, stage="tile")
+    assert agrees(result, 64, valid)
