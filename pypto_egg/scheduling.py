@@ -218,11 +218,13 @@ def cube_product(
     if physical is None or lhs.valid_shape[1] != lhs.shape[1] or rhs.valid_shape[0] != rhs.shape[0]:
         return None
     m, k, n = physical
-    valid = _constant(result.valid_shape)
-    if valid is None:
-        if leaves:
-            return None
-        valid = (m, n)
+    if leaves and _constant(result.valid_shape) is None:
+        return None
+    # Of an extent that is known at run time only, all is computed as far as prices go.
+    valid = [
+        extent if isinstance(extent, int) else whole
+        for extent, whole in zip(result.valid_shape, (m, n), strict=True)
+    ]
     turned = (
         lhs.layout.slayout is TileLayout.col_major, rhs.layout.slayout is TileLayout.col_major
     )  # fmt: skip
