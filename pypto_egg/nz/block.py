@@ -94,7 +94,7 @@ class _Blocker:
         self.callees = {callee.name: callee for callee in program.functions}
         self.target = target
         self.proofs = Proofs(function)
-        self.roots: dict[Var, str] = {}
+        self.roots: dict[Var, Var] = {}
 
     def blocked(self) -> Function:
         function = self.function
@@ -122,17 +122,24 @@ class _Blocker:
     def _about(self, handle: Expr, span: Span | None) -> Named:
         if not isinstance(handle, Var):
             return Named("(unnamed)", span)
-        return Named(handle.name, span or handle.span, self.roots.get(handle))
+        root = self.roots.get(handle, handle)
+        if (span or handle.span) is None:
+            return Named(root.name, root.span)  # only the emitted program has such a handle
+        return Named(handle.name, span or handle.span, root.name)
 
     def _find_root(self, stmt: Stmt) -> None:
-        """Remember of which tensor a handle is a view, for errors."""
+        """Remember of which tensor a handle is a view, or the state in a loop, for errors."""
+        if isinstance(stmt, For | While):
+            for carried, start in zip(stmt.iter_args, stmt.inits, strict=True):
+                if isinstance(start, Var) and is_nz(carried.type):
+                    self.roots[carried] = self.roots.get(start, start)
         if not isinstance(stmt, Assign) or not is_nz(stmt.var.type):
             return
         source = stmt.value
         if isinstance(source, Call) and source.op in _ACCESSES:
             source = source.args[_ACCESSES[source.op]]
         if isinstance(source, Var):
-            self.roots[stmt.var] = self.roots.get(source, source.name)
+            self.roots[stmt.var] = self.roots.get(source, source)
 
     # --- statements ------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import pytest
 from nz_programs import calls, operands
 
 from pypto_egg import optimize
-from pypto_egg.errors import LoweringError
+from pypto_egg.errors import LoweringError, NzError
 from pypto_egg.interp import run
 from pypto_egg.ir.dtype import FP32
 from pypto_egg.nz import pack, unpack
@@ -66,3 +66,10 @@ def test_rows_that_fit_in_no_piece(n):
         optimize(product(2064, n, 16), verify=False)
     assert "2064" in caught.value.message
     assert caught.value.hint
+
+
+def test_a_refusal_names_the_parameter_that_the_pieces_go_to():
+    """And its place: the handles that loops over pieces carry are no names of the source."""
+    with pytest.raises(NzError, match="'y' is written on a5") as caught:
+        optimize(product(64, 1024, 32), target="a5")
+    assert caught.value.span is not None
