@@ -1,7 +1,9 @@
 """A product that is made in blocks, as loops.
 
 Around are loops over the blocks of the result, its last rows and columns peeled where they are no
-whole block. A block is a product of windows, or a sum of such products over blocks of K.
+whole block. A block is a product of windows, or a sum of such products over blocks of K. The
+innermost loop that loads is a software pipeline of two stages: the next block is loaded while one
+is multiplied.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pypto_egg.ops.registry import make_call
 
 Dim = int | Expr
 _ROWS, _COLUMNS = 0, 1
+_STAGES = (("stage", 2),)
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ class _Nest:
 
     def _along(self, axis: int, whole: Expr, result: Var, body: Body) -> list[Stmt]:
         """The body for all stretches of an axis: a loop over whole blocks, and the rest."""
-        size = self.blocks.m if axis == _ROWS else self.blocks.n
+        size = self._size(axis)
         count, rest = divmod(self.chain.extents[axis], size)
         out: list[Stmt] = []
         if count:
@@ -148,15 +151,30 @@ class _Nest:
         return out
 
     def _loop(self, axis: int, count: int, whole: Expr, result: Var, body: Body) -> Stmt:
-        size = self.blocks.m if axis == _ROWS else self.blocks.n
+        size = self._size(axis)
         index = Var(self._fresh("row" if axis == _ROWS else "column"), ScalarType(INDEX))
         carried = Var(self._fresh("whole"), result.type)
         stored = Var(self._fresh("stored"), result.type)
         inside = body(_Part(index, size), carried, stored)
+        pipelined = count > 1 and self._loads_innermost(axis)
+        kind = LoopKind.pipeline if pipelined else LoopKind.range
         return For(
-            LoopKind.range, index, _const(0), _const(count * size), _const(size),
+            kind, index, _const(0), _const(count * size), _const(size),
             (*inside, Yield((stored,))), (carried,), (whole,), (result,),
+            _STAGES if pipelined else (),
         )  # fmt: skip
+
+    def _loads_innermost(self, axis: int) -> bool:
+        """Whether no loop within that over an axis loads blocks."""
+        other = 1 - axis
+        is_inner = (axis == _COLUMNS) == self.blocks.rows_outer
+        return self.blocks.k >= self.chain.extents[2] and (
+            is_inner or self._size(other) >= self.chain.extents[other]
+        )
+
+    def _size(self, axis: int) -> int:
+        """Rows or columns of a whole block."""
+        return self.blocks.m if axis == _ROWS else self.blocks.n
 
     # --- one block -----------------------------------------------------------------------------
 
@@ -192,7 +210,7 @@ class _Nest:
         loop = For(
             LoopKind.pipeline, at, _const(0), _const(count * self.blocks.k),
             _const(self.blocks.k), (*inside, Yield((step,))),
-            (acc,), (seed,), (total,), (("stage", 2),),
+            (acc,), (seed,), (total,), _STAGES,
         )  # fmt: skip
         out: list[Stmt] = [Assign(seed, created), loop]
         if rest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kernels import assert_whole_boxes, both, calls, inout, kernel, loops, out, stores, tensor
 
-from pypto_egg import lower, optimize
+from pypto_egg import lower, optimize, simulate
 from pypto_egg.analysis.blocking import Room, blocked_functions
 from pypto_egg.errors import CapacityError
 from pypto_egg.extract.cost.model import CostModel, CostVector, OpInstance, cost_model
@@ -46,6 +46,27 @@ def test_operands_that_do_not_fit_are_summed_over_blocks_of_k() -> None:
 def test_rows_and_columns_in_blocks() -> None:
     for result in both(product(512, 256, 512), l0="leave"):
         assert len(loops(result)) == 2
+
+
+@pytest.mark.parametrize(
+    "shape", [(512, 256, 512), (1024, 256, 64), (64, 256, 2048), (512, 4096, 512)], ids=str
+)
+def test_the_innermost_loop_that_loads_has_two_blocks_in_flight(shape: tuple[int, ...]) -> None:
+    m, k, n = shape
+    for result in both(product(m, k, n), l0="leave"):
+        *around, innermost = loops(result)
+        assert {loop.kind.value for loop in around} <= {"range"}
+        assert (innermost.kind.value, innermost.attrs) == ("pipeline", (("stage", 2),))
+
+
+def test_a_block_is_loaded_while_the_one_before_is_multiplied() -> None:
+    result = lower(product(128, 256, 2048), cost_model="schedule", verify=False)
+    timeline = simulate(result.program, "a2a3", "device")
+    start = timeline.of("cube")[0].start
+    loads = [load for load in timeline.of("mte2") if load.start > start]
+    assert loads
+    for load in loads:
+        assert any(c.start < load.end and load.start < c.end for c in timeline.of("cube"))
 
 
 @pytest.mark.parametrize("row", [0, 16])
