@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pypto_egg.lowering import Lowering
 
 STANDARD = "-"
+FILE = click.argument("file", metavar="FILE")
 
 
 def read_program(file: str) -> Program:
