@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pypto_egg.lowering import Lowering as Lowering
     from pypto_egg.pipeline import lower as lower
     from pypto_egg.pipeline import optimize as optimize
+    from pypto_egg.ranked import k_best as k_best
     from pypto_egg.rulesets.ruleset import RuleSet as RuleSet
     from pypto_egg.rulesets.ruleset import when as when
     from pypto_egg.target import Target as Target
@@ -55,6 +56,7 @@ _HOME = {
     "Lowering": "pypto_egg.lowering",
     "lower": "pypto_egg.pipeline",
     "optimize": "pypto_egg.pipeline",
+    "k_best": "pypto_egg.ranked",
     "RuleSet": "pypto_egg.rulesets.ruleset",
     "when": "pypto_egg.rulesets.ruleset",
     "Target": "pypto_egg.target",

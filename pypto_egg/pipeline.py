@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pypto_egg import options
 from pypto_egg.analysis.directions import upgraded_directions
 from pypto_egg.analysis.effects import check_store_paths
-from pypto_egg.analysis.overlaps import overlapping_params
+from pypto_egg.analysis.overlaps import Pairs, overlapping_params
 from pypto_egg.analysis.pages import with_pages
 from pypto_egg.analysis.result_types import with_result_types
 from pypto_egg.analysis.store_forms import with_bulk_stores
@@ -17,6 +17,7 @@ from pypto_egg.analysis.strides import check_views_are_of_packed_memory
 from pypto_egg.analysis.window_versions import with_window_versions
 from pypto_egg.egraph.saturate import Limits, RuleGroup
 from pypto_egg.emit.callers import update_callers
+from pypto_egg.emit.emit import Emitted
 from pypto_egg.equivalence import Verify, verified
 from pypto_egg.errors import LoweringError, OptionError, SaturationLimitError, VerifyError
 from pypto_egg.extract.cost.model import CostModel
@@ -100,7 +101,7 @@ def optimize(
     baseline, refused = _baseline(source, chosen)
     once = LowerOnce(chosen)
     try:
-        result = _lower_program(source, once)
+        result = lower_program(source, chosen.target, chosen.model, once.function)
     except SaturationLimitError as error:
         if baseline is None:
             raise
@@ -112,9 +113,11 @@ def optimize(
         # Saturation stopped early: what the reference finds is still ours to return.
         result = replace(baseline, fallback="what the search found is dearer")
     result = replace(result, baseline=baseline, baseline_refused=refused)
-    result = weigh_packing(
-        result, nz, lambda given: _lower_program(given, once), chosen.model, chosen.target
-    )
+
+    def again(given: Program) -> Lowering:
+        return lower_program(given, chosen.target, chosen.model, once.function)
+
+    result = weigh_packing(result, nz, again, chosen.model, chosen.target)
     return verified(result, verify)
 
 
@@ -131,7 +134,9 @@ def lower(
     Arguments and exceptions are those of `optimize`.
     """
     chosen = _options(target, cost_model, "exact", LOWERING, limits, False, None)
-    return verified(_lower_program(_read(program), LowerOnce(chosen)), verify)
+    once = LowerOnce(chosen)
+    result = lower_program(_read(program), chosen.target, chosen.model, once.function)
+    return verified(result, verify)
 
 
 def _options(
@@ -180,13 +185,20 @@ def _baseline(source: Program, chosen: Options) -> tuple[Lowering | None, str]:
         l0="leave" if chosen.l0 == "leave" else "pypto",
     )
     try:
-        return _lower_program(source, LowerOnce(reference)), ""
+        once = LowerOnce(reference)
+        return lower_program(source, reference.target, reference.model, once.function), ""
     except LoweringError as error:
         return None, f"{error.code}: {error.message}"
 
 
-def _lower_program(source: Program, once: LowerOnce) -> Lowering:
-    chosen = once.chosen
+LowerFunction = Callable[[Function, Program, Pairs], tuple[Emitted, FunctionReport]]
+"""Lowers one function of a program; see `lower_function`."""
+
+
+def lower_program(
+    source: Program, target: Target, model: CostModel, lower_one: LowerFunction
+) -> Lowering:
+    """The program with its InCore functions lowered one by one, and their callers updated."""
     source = with_result_types(with_window_versions(source))
     verify_program(source, stage="tensor")
     functions: list[Function] = []
@@ -205,16 +217,16 @@ def _lower_program(source: Program, once: LowerOnce) -> Lowering:
         function = with_bulk_stores(function, overlapping)
         function = with_pages(function, source, overlapping)
         check_store_paths(function, source, overlapping)
-        emitted, report = once.function(function, source, overlapping)
+        emitted, report = lower_one(function, source, overlapping)
         functions.append(emitted.function)
         reports.append(report)
         gained[function.name] = emitted.outputs
     lowered = update_callers(source.with_functions(tuple(functions)), gained)
-    lowered = block_nz(_with_directions(lowered), chosen.target)
-    check_actual_stores(lowered, chosen.target)
+    lowered = block_nz(_with_directions(lowered), target)
+    check_actual_stores(lowered, target)
     check_views_are_of_packed_memory(lowered)
     verify_program(lowered, stage="tile")
-    return Lowering(lowered, source, chosen.target.name, chosen.model.name, tuple(reports))
+    return Lowering(lowered, source, target.name, model.name, tuple(reports))
 
 
 def _check_results(function: Function) -> None:

@@ -149,6 +149,7 @@ def test_every_package_has_a_place_in_the_direction() -> None:
         "cli_extract",
         "cli_l0",
         "cli_lowering",
+        "ranked",
         "scheduling",
         "simulated",
         "trial",
