@@ -96,7 +96,3 @@ class RuleSet:
             hint="a rule is a function of annotated variables, def f(t: Tensor, x: Tensor), with a "
             "docstring, that returns when(FACTS).then(ACTIONS)",
         )
-
-    def as_egglog(self) -> egglog.Ruleset:
-        """The group as an egglog ruleset."""
-        return egglog.ruleset(*(rule.egglog_rule for rule in self.rules), name=self.name)

@@ -7,6 +7,7 @@ from enum import Enum
 from pypto_egg.errors import OptionError
 from pypto_egg.ir.enums import Mem
 from pypto_egg.ops.registry import Kwarg, OpDecl, Operand, Required, declared
+from pypto_egg.ops.staging import INPUT_REQS
 from pypto_egg.text.reader import closest
 
 _TRANSFERS = ("load", "store", "move", "assemble", "extract")
@@ -58,7 +59,10 @@ def _value(default: object) -> str:
 def _described(decl: OpDecl) -> str:
     written = decl.name if decl.namespace == "pld" else f"pl.{decl.name}"
     lines = [f"{written}{_call(decl)}", f"  stage: {_stage(decl)}", f"  runs on: {_runs_on(decl)}"]
-    lines += [f"  operand {o.name}: {_operand(o)}" for o in decl.operands]
+    arrives = {req.operand: req.demanded_space.space for req in INPUT_REQS.get(decl.name, ())}
+    for place, operand in enumerate(decl.operands):
+        where = f", arrives in {arrives[place].value}" if place in arrives else ""
+        lines.append(f"  operand {operand.name}: {_operand(operand)}{where}")
     lines += [f"  keyword {_kwarg(k)}: {k.kind}" for k in decl.kwargs]
     if decl.output_space is not None:
         lines.append(f"  result in: {_output(decl.output_space)}")

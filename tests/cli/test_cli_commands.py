@@ -195,6 +195,17 @@ def test_every_id_in_an_account_a_rule_or_a_document_has_a_text() -> None:
     assert sorted(used - set(TEXTS)) == []
 
 
+@pytest.mark.req("C-107")
+def test_an_operator_says_where_its_operands_arrive(pypto_egg: Command) -> None:
+    lines = pypto_egg("ops", "tensor.matmul_acc").out.splitlines()
+    arriving = [line.strip() for line in lines if "arrives" in line]
+    assert arriving == [
+        "operand acc: tensor, arrives in Acc",
+        "operand lhs: tensor, arrives in Mat",
+        "operand rhs: tensor, arrives in Mat",
+    ]
+
+
 def test_requirements_say_what_they_are(pypto_egg: Command) -> None:
     done = pypto_egg("requirements", "C-125", "K-05")
     first, second = done.out.splitlines()
