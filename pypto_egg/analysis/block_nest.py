@@ -107,7 +107,7 @@ class _Nest:
         if isinstance(sink, Assign):
             assert isinstance(sink.value, Call)
             whole, _, offsets = sink.value.args
-            return self._all(whole, sink.var, dims_of(offsets))
+            return self._all(whole, sink.var, dims_of(offsets), dict(sink.value.kwargs))
         shape = {"dtype": value.type.dtype}
         created = make_call("tensor.create", (tuple_of(value.type.shape),), shape)
         seed = Var(self.names.fresh(value.name, "blocks"), created.type)
@@ -115,7 +115,14 @@ class _Nest:
         (taken,) = _substituted((sink,), value, result)
         return [Assign(seed, created), *self._all(seed, result, (0, 0)), taken]
 
-    def _all(self, whole: Expr, result: Var, offsets: tuple[Dim, ...]) -> list[Stmt]:
+    def _all(
+        self,
+        whole: Expr,
+        result: Var,
+        offsets: tuple[Dim, ...],
+        stored_as: dict[str, object] | None = None,
+    ) -> list[Stmt]:
+        """All blocks, each assembled to its place; `stored_as`: keywords of these calls."""
         outer, inner = (_ROWS, _COLUMNS) if self.blocks.rows_outer else (_COLUMNS, _ROWS)
 
         def row(part: _Part, before: Expr, after: Var) -> list[Stmt]:
@@ -125,7 +132,7 @@ class _Nest:
                 lead = (0,) * (len(offsets) - 2)
                 at = (*lead, rows.start, cols.start)
                 place = tuple(dim_add(a, b) for a, b in zip(offsets, at, strict=True))
-                store = make_call("tensor.assemble", (so_far, made, tuple_of(place)))
+                store = make_call("tensor.assemble", (so_far, made, tuple_of(place)), stored_as)
                 return [*statements, Assign(then, store)]
 
             return self._along(inner, before, after, block)

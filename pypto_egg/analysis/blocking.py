@@ -29,7 +29,7 @@ from pypto_egg.ops.registry import lookup
 from pypto_egg.ops.snapshots import snapshots
 
 Ints = NDArray[np.int64]
-_ELEMENTWISE = ("unary", "cast", "binary_scalar")
+_ELEMENTWISE = ("unary", "cast", "binary", "binary_scalar")
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,8 @@ def _obstacle(
         return "a single column is held as a vector"
     if chain is None:
         return (
-            "only elementwise ops and casts of it, each with one user in the same block, may come "
-            "before the one statement that stores or returns it"
+            "only casts and elementwise ops of it and scalars, each with one user in the same "
+            "block, may come before the one statement that stores or returns it"
         )
     for operand in stmt.value.args[:2]:
         if not _unchanged(operand, chain, effects, taken):
@@ -224,11 +224,19 @@ def _chain(stmt: Stmt, block: Block, function: Function) -> Chain | None:
         user = users[0]
         if _takes_away(user, at.var):
             return Chain(stmt, tuple(steps), user, extents)
-        decl = lookup(_op(user))
-        if decl is None or decl.family not in _ELEMENTWISE or not isinstance(user, Assign):
+        if not isinstance(user, Assign) or not _is_elementwise(user):
             return None
         steps.append(user)
         at = user
+
+
+def _is_elementwise(stmt: Assign) -> bool:
+    """Whether the value is one tensor's, each element made from one of its own."""
+    decl, call = lookup(_op(stmt)), stmt.value
+    if decl is None or decl.family not in _ELEMENTWISE:
+        return False
+    assert isinstance(call, Call)
+    return not any(isinstance(arg.type, TensorType) for arg in call.args[1:])
 
 
 def _takes_away(stmt: Stmt, value: Var) -> bool:
@@ -238,7 +246,7 @@ def _takes_away(stmt: Stmt, value: Var) -> bool:
     if _op(stmt) != "tensor.assemble" or not isinstance(stmt, Assign):
         return False
     assert isinstance(stmt.value, Call)
-    return stmt.value.args[1] is value and stmt.value.kwarg("atomic") is None
+    return stmt.value.args[1] is value
 
 
 def _extents(stmt: Assign) -> tuple[int, int, int] | None:

@@ -80,6 +80,33 @@ return h"""
     both(product(112, 128, 512, body, o=target, returns=tensor([128, 512], "FP16")))
 
 
+@pytest.mark.parametrize("step", ["pl.maximum(c, 0.0)", "pl.mul(c, 0.5)", "pl.minimum(c, s)"])
+def test_the_other_operand_of_an_elementwise_op_may_be_a_scalar(step: str) -> None:
+    body = f"c = pl.matmul(a, b, out_dtype=pl.FP32)\nd = {step}\nreturn d"
+    for result in both(product(512, 256, 512, body, s="pl.Scalar[pl.FP32]")):
+        assert loops(result)
+
+
+def test_the_other_operand_of_an_elementwise_op_may_be_no_tensor() -> None:
+    body = "c = pl.matmul(a, b, out_dtype=pl.FP32)\nd = pl.add(c, e)\nreturn d"
+    for make in (lower, optimize):
+        with pytest.raises(CapacityError, match="ops of it and scalars"):
+            make(product(512, 256, 512, body, e=tensor([512, 512], "FP32")))
+
+
+def test_blocks_are_added_to_memory_where_the_whole_was() -> None:
+    """Each element is added once, however K is cut."""
+    body = """
+c = pl.matmul(a, b, out_dtype=pl.FP32)
+r = pl.assemble(o, c, [16, 0], atomic=pl.AtomicType.Add)
+return r"""
+    target = inout([144, 512], "FP32")
+    text = product(128, 2048, 512, body, o=target, returns=tensor([144, 512], "FP32"))
+    for result in both(text):
+        assert loops(result)
+        assert all("atomic" in dict(store.kwargs) for store in stores(result))
+
+
 @pytest.mark.parametrize("flags", ["a_trans=True", "b_trans=True", "a_trans=True, b_trans=True"])
 def test_transposed_operands(flags: str) -> None:
     a = [256, 128] if "a_trans" in flags else [128, 256]
