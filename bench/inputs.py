@@ -66,13 +66,25 @@ def sources(text: str | None) -> list[Source]:
         return [*kernels(), *(_of(one.name) for one in every)]
     found: list[Source] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
-        named = [one for one in kernels() if fnmatchcase(one.name, part)]
-        if Path(part).suffix == ".py" and Path(part).is_file():
-            named = [Source(Path(part).stem, _text_of(Path(part)))]
-        found += named or [_of(one.name) for one in shapes(part) if one.is_product]
+        found += _named(part)
     if not found:
         raise OptionError(f"no programs in '{text}'", hint="a kernel, a workload, MxNxK or a file")
     return list({one.name: one for one in found}.values())
+
+
+def _named(part: str) -> list[Source]:
+    """The programs that one part of `--programs` names."""
+    if Path(part).suffix == ".py":
+        return [Source(Path(part).stem, _text_of(Path(part)))]
+    named = [one for one in kernels() if fnmatchcase(one.name, part)]
+    try:
+        return named or [_of(one.name) for one in shapes(part) if one.is_product]
+    except OptionError as error:
+        names = ", ".join(one.name for one in kernels())
+        raise OptionError(
+            f"no program '{part}': {error.message}",
+            hint=f"a file *.py, MxNxK, a name in the workloads table, or a kernel: {names}",
+        ) from None
 
 
 def _of(name: str) -> Source:
