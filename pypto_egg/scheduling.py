@@ -88,11 +88,33 @@ def with_schedules(
         cls.nodes = [
             new for node in cls.nodes for new in _ways(node, choices, known, model, target, mode)
         ]
-        if mode == "pypto" and any(node.op in BY_TILES for node in cls.nodes):
-            # Where its choice is a grid of tiles, PyPTO does not keep the whole result in L0C.
-            cls.nodes = [node for node in cls.nodes if node.op not in AS_A_WHOLE]
+        if mode == "pypto":
+            cls.nodes = _without_whole_results(cls.nodes, graph)
     graph.nodes = [node for cls in graph.classes for node in cls.nodes]
     return choices
+
+
+def _without_whole_results(nodes: list[TileNode], graph: TileGraph) -> list[TileNode]:
+    """Where its choice is a grid of tiles, PyPTO does not keep the whole result in L0C."""
+    grids = [set(node.children[-2:]) for node in nodes if node.op in BY_TILES]
+    if not grids:
+        return nodes
+    return [
+        node for node in nodes if node.op not in AS_A_WHOLE or not _takes_any(node, grids, graph)
+    ]
+
+
+def _takes_any(node: TileNode, grids: list[set[int]], graph: TileGraph) -> bool:
+    """Whether a node takes what is made of one of these pairs of operands, on whatever way."""
+    stack, seen = list(node.children), set(node.children)
+    while stack:
+        for maker in graph.classes[stack.pop()].nodes:
+            children = set(maker.children)
+            if any(operands <= children for operands in grids):
+                return True
+            stack += children - seen
+            seen |= children
+    return False
 
 
 def _ways(
@@ -137,16 +159,16 @@ def worth_weighing(
         whole_rows: only those whose tiles have all rows of the result.
     """
     legal = schedules(product, target)
+    if whole_rows:
+        legal = legal.take(legal.m >= product.valid[0])
+    if mode == "pypto":
+        choice = pypto_choice(product, legal, target)
+        legal = legal.take(np.array([] if choice is None else [choice], dtype=np.int64))
     if product.leaves:
         # One tile as large as the box is the e-node of a product in L0C, and its store.
         pm, pn, _ = product.physical
         legal = legal.take((legal.m < pm) | (legal.n < pn))
-    if whole_rows:
-        legal = legal.take(legal.m >= product.valid[0])
     considered = len(legal)
-    if mode == "pypto":
-        choice = pypto_choice(product, legal, target)
-        legal = legal.take(np.array([] if choice is None else [choice], dtype=np.int64))
     vectors = prices_of(product, legal, model, target)
     costs = vectors.sum(axis=1, keepdims=True) if model.adds_up else vectors
     room = (legal.m * legal.n * legal.accumulators)[:, None].astype(float)

@@ -14,6 +14,7 @@ from pypto_egg.report.products import (
     UNITS,
     Product,
     chosen_node,
+    l0_schedules,
     least_legal,
     products,
     why_not_whole,
@@ -94,7 +95,8 @@ def _saving(way: Iterable[int], extractions: Extractions) -> str:
 
 
 def _between(old: FunctionReport, new: FunctionReport) -> tuple[str, ...]:
-    return (*_choices(old.account, new.account), *_pipe_changes(old.account, new.account))
+    accounts = (old.account, new.account)
+    return (*_choices(*accounts), *_l0_changes(*accounts), *_pipe_changes(*accounts))
 
 
 def _made(account: Account) -> dict[tuple[str, str], tuple[Product, int]]:
@@ -134,6 +136,16 @@ def _joins(op: str | None) -> str:
             return ", the sum goes on in the accumulator"
         case _:
             return ""
+
+
+def _l0_changes(old: Account, new: Account) -> list[str]:
+    """The products that both cut into L0 tiles, each otherwise than the other."""
+    before, after = l0_schedules(old), l0_schedules(new)
+    return [
+        f"L0 tiles of {' @ '.join(operands)}: {before[operands]} -> {schedule}"
+        for operands, schedule in after.items()
+        if before.get(operands, schedule) != schedule
+    ]
 
 
 def _pipe_changes(old: Account, new: Account) -> list[str]:

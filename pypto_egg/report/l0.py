@@ -17,7 +17,9 @@ from pypto_egg.l0 import CubeProduct, L0Schedule, Schedules, schedules
 from pypto_egg.l0.space import ACC_BYTES
 from pypto_egg.lowering import Decision, Option
 from pypto_egg.report.words import SAME_CYCLES, difference_words
-from pypto_egg.scheduling import prices_of, product_of
+from pypto_egg.scheduling import BY_TILES, prices_of, product_of
+
+_PYPTOS = "what PyPTO's chooser takes"
 
 # Blocks of K that are told of where the result is one tile, beside the chosen one.
 _DEPTHS = 2
@@ -46,7 +48,8 @@ def _options(account: Account, at: int, node: TileNode, product: CubeProduct) ->
     assert chosen is not None
     own = account.priced.vectors[at]
     cycles = account.cycles(account.selection.choice)
-    yield Option(str(chosen), own, cycles, "chosen", _is_pyptos(product, chosen, account))
+    theirs = _pyptos(node, product, account)
+    yield Option(str(chosen), own, cycles, "chosen", _PYPTOS if chosen == theirs else "")
     times = account.skeleton.multiplicity.get(account.graph.classes[node.cls].region, 1)
     costs = [times * CostVector(*map(float, vector)) for vector in vectors]
     totals = np.array([account.cycles_with(at, cost) for cost in costs])
@@ -59,7 +62,7 @@ def _options(account: Account, at: int, node: TileNode, product: CubeProduct) ->
         words = difference_words(more, costs[place], own)
         if status == "equal":
             words = "the same cycles"
-        marked = _is_pyptos(product, legal[place], account)
+        marked = _PYPTOS if legal[place] == theirs else ""
         why = "; ".join(filter(None, (words, marked)))
         others.append(Option(str(legal[place]), costs[place], float(totals[place]), status, why))
     yield from sorted(others, key=lambda option: (option.total, option.what))
@@ -82,10 +85,22 @@ def _representatives(
     return list(found.values())
 
 
-def _is_pyptos(product: CubeProduct, schedule: L0Schedule, account: Account) -> str:
+def _pyptos(node: TileNode, product: CubeProduct, account: Account) -> L0Schedule | None:
+    """What PyPTO's chooser takes; None where that is a grid and the result is kept as a whole."""
+    if not product.leaves:
+        for other in account.priced.nodes:
+            if other.op in BY_TILES and set(other.children[-2:]) <= set(node.children):
+                by_tiles = product_of(other, account.target)
+                found = None if by_tiles is None else _choice(by_tiles, account)
+                if found is not None and (found.m, found.n) != product.physical[:2]:
+                    return None
+    return _choice(product, account)
+
+
+def _choice(product: CubeProduct, account: Account) -> L0Schedule | None:
     legal = schedules(product, account.target)
     place = pypto_choice(product, legal, account.target)
-    return "what PyPTO's chooser takes" if place is not None and legal[place] == schedule else ""
+    return None if place is None else legal[place]
 
 
 def _refused(product: CubeProduct, account: Account) -> Iterator[Option]:

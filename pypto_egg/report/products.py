@@ -9,6 +9,7 @@ from pypto_egg.account import Account
 from pypto_egg.egraph.tilegraph import TileGraph, TileNode
 from pypto_egg.ir.enums import TileLayout
 from pypto_egg.ir.types import FRACTAL_ROWS, TileType
+from pypto_egg.l0 import L0Schedule
 from pypto_egg.report.words import CUBE_OPS, cube_call, tile_of
 
 AXES = ("M", "N")
@@ -67,6 +68,20 @@ def products(account: Account) -> list[Product]:
         made = found.setdefault((region, left, right), Product(name, (left, right), {}))
         made.nodes[position] = (m, n)
     return list(found.values())
+
+
+def l0_schedules(account: Account) -> dict[tuple[str, str], L0Schedule]:
+    """Operand names -> how the selection cuts their product into L0 tiles."""
+    found = dict[tuple[str, str], L0Schedule]()
+    for position in account.selection.choice.values():
+        node = account.priced.nodes[position]
+        if node.recipe is None or node.recipe.schedule is None:
+            continue
+        # A product that leaves L0C tile by tile is part of a store or an insertion.
+        left, right = operand_classes(node) if cube_call(node) else node.children[-2:]
+        names = operand_name(account.graph, left), operand_name(account.graph, right)
+        found[names] = node.recipe.schedule
+    return found
 
 
 def operand_name(graph: TileGraph, cls: int) -> str:

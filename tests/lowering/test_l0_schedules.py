@@ -13,6 +13,8 @@ from pypto_egg import load_target, lower, optimize
 from pypto_egg.errors import OptionError
 from pypto_egg.extract.cost.model import PIPES, cost_model
 from pypto_egg.extract.cost.mte2_mad import Mte2Mad
+from pypto_egg.extract.cost.pypto_l0 import OPEN, choose
+from pypto_egg.ir.dtype import BF16, FP32
 from pypto_egg.ir.enums import LoopKind
 from pypto_egg.ir.stmt import For
 from pypto_egg.ir.visit import walk
@@ -317,6 +319,26 @@ def test_it_is_never_dearer_than_what_pypto_would_choose(shape, model):
 def test_what_pypto_would_choose_runs_as_well(shape):
     result = optimize(text_of(*shape), l0="pypto", verify=True)
     assert result.l0_schedules("mm")
+
+
+@pytest.mark.parametrize("shape", [(112, 256, 512), (64, 64, 256), (32, 256, 512), (512, 64, 64)])
+def test_the_reference_takes_what_pyptos_chooser_takes(shape):
+    """A result that the chooser makes as one tile is not cut into a grid, nor the other way."""
+    theirs = choose(*shape, BF16, BF16, FP32, load_target("a2a3"), gates=OPEN)
+    reference = optimize(text_of(*shape), verify=False).baseline
+    (taken,) = reference.l0_schedules("mm")
+    assert (taken.m, taken.n, taken.k) == (theirs.m, theirs.n, theirs.k)
+    assert (taken.stationary, taken.accumulators) == (theirs.stationary, theirs.accumulators)
+
+
+def test_a_whole_result_is_not_called_pyptos_choice_where_that_is_a_grid():
+    result = optimize(text_of(32, 256, 512), verify=False)
+    (taken,), (theirs,) = result.l0_schedules("mm"), result.baseline.l0_schedules("mm")
+    assert (taken.m, taken.n) == (32, 256)
+    assert (theirs.m, theirs.n) == (32, 32)
+    (decision,) = [d for d in result.alternatives if d.value == "L0 tiles of c"]
+    assert not any("PyPTO" in option.why for option in decision.options)
+    assert f"L0 tiles of a @ b: {theirs} -> {taken}" in result.explain()
 
 
 def test_products_can_be_left_to_pypto():
