@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -193,6 +195,20 @@ def test_scaling_has_every_stage_and_the_size_of_the_e_graph():
     assert all(float(row[name] or 0.0) > 0.0 for name in stages)
     told = sum(float(row[name] or 0.0) for name in stages[:7])
     assert told <= float(row["total_seconds"] or 0.0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not say how much it was")
+def test_peak_memory_is_that_of_the_process_itself():
+    """A process that is started by a large one does not begin with the memory of that one."""
+    own = "from pypto_egg.bench import scaling; print(scaling.peak_bytes())"
+    starter = (
+        "import subprocess, sys; block = bytearray(2**30); "
+        f"subprocess.run([sys.executable, '-c', {own!r}], check=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", starter], capture_output=True, text=True, check=True
+    )
+    assert 2**24 < int(done.stdout) < 2**29
 
 
 @pytest.mark.parametrize("count", [1, 3])
