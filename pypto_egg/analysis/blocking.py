@@ -282,8 +282,15 @@ def _candidates(chain: Chain, room: Room, depths: int = 1) -> list[Blocks]:
     line = max(FRACTAL_ROWS, 256 // bits)
     # A store into NZ memory covers all rows from the first on (N-048).
     rows = [m] if _stores_nz(chain.sink) else _parts(m, FRACTAL_ROWS)
-    axes = np.meshgrid(rows, _parts(n, line), _parts(k, line), indexing="ij")
-    bm, bn, bk = (axis.ravel().astype(np.int64) for axis in axes)
+    depths_of_k = np.array(_parts(k, line), dtype=np.int64)
+    pairs = np.meshgrid(rows, _parts(n, line), indexing="ij")
+    bm, bn = (axis.ravel().astype(np.int64) for axis in pairs)
+    # A block fits with the least depth or with all of K, or with none in between.
+    some = np.zeros(len(bm), dtype=np.bool_)
+    for depth in (depths_of_k.min(), k):
+        some |= _fits(chain, bm, bn, np.full(len(bm), depth), room, buffers=2)
+    bm, bn = (np.repeat(axis[some], len(depths_of_k)) for axis in (bm, bn))
+    bk = np.tile(depths_of_k, int(some.sum()))
     fits = _fits(chain, bm, bn, bk, room, buffers=2)
     fits &= (bm < m) | (bn < n) | (bk < k)
     bm, bn, bk = bm[fits], bn[fits], bk[fits]

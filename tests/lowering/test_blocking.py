@@ -260,3 +260,10 @@ return r"""
     assert not calls(direct, "tile.assemble")
     assert calls(on_chip, "tile.assemble")
     assert on_chip.cycles < lower(text, cost_model=DearStores()).cycles
+
+
+def test_blocks_of_a_product_of_any_size_are_found_in_little_memory() -> None:
+    """Three axes of a million elements have 10 ** 8 blockings, of which few fit."""
+    text = product(10**6, 16 * 10**5, 10**6)
+    result = optimize(text, l0="leave", verify=False)
+    assert len(loops(result)) >= 2
