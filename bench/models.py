@@ -120,7 +120,9 @@ def summary(rows: Sequence[Row]) -> list[Table]:
     chosen = [row for row in rows if row["chosen_by"] != GIVEN and row["legal"]]
     tables = []
     if chosen:
-        tables += [_regret_table(chosen), _rank_table(chosen), _disagreements(chosen)]
+        tables += [_regret_table(chosen), _rank_table(chosen)]
+    if any(row["regret"] for row in chosen):
+        tables.append(_disagreements(chosen))
     measured = [row for row in rows if row["chosen_by"] == GIVEN]
     if measured:
         tables.append(_measured_table(measured))

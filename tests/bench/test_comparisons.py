@@ -142,6 +142,12 @@ def test_the_regret_table_has_means_and_the_greatest():
     assert table.rows == (("x", "+41.42% / +100.0%"),)
 
 
+def test_disagreements_are_told_where_there_are_any():
+    agreed, regretted = priced_row("a", "x", "y", 2.0, 0.0), priced_row("b", "x", "y", 2.0, 1.0)
+    titles = [[table.title for table in models.summary(rows)] for rows in ([agreed], [regretted])]
+    assert ["where they disagree most" in found for found in titles] == [False, True]
+
+
 # --- baseline ------------------------------------------------------------------------------------
 
 
