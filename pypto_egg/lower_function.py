@@ -190,8 +190,8 @@ def _blocked(
 
 
 def _room(chosen: Options) -> Room:
-    mat, acc = (chosen.target.capacity_bytes(space) for space in (Mem.Mat, Mem.Acc))
-    return Room(mat, acc, by_tiles=chosen.l0 != "leave")
+    mat, acc, vec = (chosen.target.capacity_bytes(s) for s in (Mem.Mat, Mem.Acc, Mem.Vec))
+    return Room(mat, acc, by_tiles=chosen.l0 != "leave", vec=vec)
 
 
 def _lowered(

@@ -60,6 +60,15 @@ class Chain:
         assert isinstance(self.product.value, Call)
         return self.product.value
 
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        """The tensors that blocks take windows of: those of the product and of the ops on it."""
+        found = list(self.call.args[:2])
+        for step in self.steps:
+            assert isinstance(step.value, Call)
+            found += [arg for arg in step.value.args[1:] if isinstance(arg.type, TensorType)]
+        return tuple(found)
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -190,10 +199,18 @@ class _Nest:
         statements, value = self._product(rows, cols)
         for step in self.chain.steps:
             assert isinstance(step.value, Call)
-            call = make_call(step.value.op, (value, *step.value.args[1:]), dict(step.value.kwargs))
+            others = [self._part_of(arg, rows, cols, statements) for arg in step.value.args[1:]]
+            call = make_call(step.value.op, (value, *others), dict(step.value.kwargs))
             value = Var(self.names.fresh(step.var.name, "part"), call.type)
             statements.append(Assign(value, call, span=step.span))
         return statements, value
+
+    def _part_of(self, arg: Expr, rows: _Part, cols: _Part, statements: list[Stmt]) -> Expr:
+        """What a block sees of an operand: its window of a matrix or of a row, else the same."""
+        if not isinstance(arg.type, TensorType):
+            return arg
+        single = arg.type.shape[0] == 1 != self.chain.extents[0]
+        return self._window(arg, (_Part(0, 1) if single else rows, cols), statements)
 
     def _product(self, rows: _Part, cols: _Part) -> tuple[list[Stmt], Var]:
         depth = self.chain.extents[2]

@@ -30,6 +30,7 @@ from pypto_egg.ops.snapshots import snapshots
 
 Ints = NDArray[np.int64]
 _ELEMENTWISE = ("unary", "cast", "binary", "binary_scalar")
+_WITH_TENSOR = ("binary", "col_expand")
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,14 @@ class Room:
         by_tiles: a product that is stored may leave L0C tile by tile, whatever its size.
         every: products that fit are made in blocks, too, so that one is loaded while another is
             multiplied.
+        vec: bytes in Vec for a result and the matrices that are added to it; None: not looked at.
     """
 
     mat: int
     acc: int
     by_tiles: bool = False
     every: bool = False
+    vec: int | None = None
 
 
 SHORTLIST = 128
@@ -116,9 +119,7 @@ def _first_to_block(
 ) -> Chain | None:
     taken = snapshots(function)
     for chain in _chains(function):
-        call = chain.product.value
-        assert isinstance(call, Call)
-        if not all(_unchanged(operand, chain, effects, taken) for operand in call.args[:2]):
+        if not all(_unchanged(operand, chain, effects, taken) for operand in chain.operands):
             continue
         # A single column is held as a vector, which no loop of cube products carries.
         if chain.extents[1] == 1 or chain.product.var not in pending:
@@ -174,10 +175,10 @@ def _obstacle(
         return "a single column is held as a vector"
     if chain is None:
         return (
-            "only casts and elementwise ops of it and scalars, each with one user in the same "
-            "block, may come before the one statement that stores or returns it"
+            "only casts and elementwise ops of it, scalars and parameters, each with one user in "
+            "the same block, may come before the one statement that stores or returns it"
         )
-    for operand in stmt.value.args[:2]:
+    for operand in chain.operands:
         if not _unchanged(operand, chain, effects, taken):
             name = operand.name if isinstance(operand, Var) else "an operand"
             return (
@@ -224,19 +225,35 @@ def _chain(stmt: Stmt, block: Block, function: Function) -> Chain | None:
         user = users[0]
         if _takes_away(user, at.var):
             return Chain(stmt, tuple(steps), user, extents)
-        if not isinstance(user, Assign) or not _is_elementwise(user):
+        if not isinstance(user, Assign) or not _is_elementwise(user, at.var, extents, function):
             return None
         steps.append(user)
         at = user
 
 
-def _is_elementwise(stmt: Assign) -> bool:
-    """Whether the value is one tensor's, each element made from one of its own."""
+def _is_elementwise(
+    stmt: Assign, value: Var, extents: tuple[int, int, int], function: Function
+) -> bool:
+    """Whether each element is made from one of a value's own, and at most from one of a parameter
+    of its shape or from its column's in a parameter of one row."""
     decl, call = lookup(_op(stmt)), stmt.value
-    if decl is None or decl.family not in _ELEMENTWISE:
+    if decl is None:
         return False
     assert isinstance(call, Call)
-    return not any(isinstance(arg.type, TensorType) for arg in call.args[1:])
+    others = [arg for arg in call.args[1:] if isinstance(arg.type, TensorType)]
+    if not others:
+        return decl.family in _ELEMENTWISE
+    m, n, _ = extents
+    shape = (m, n) if decl.family == "binary" else (1, n)
+    params = [param.var for param in function.params]
+    return (
+        decl.family in _WITH_TENSOR
+        and call.args[0] is value
+        and len(others) == 1
+        and others[0] in params
+        and isinstance(others[0].type, TensorType)
+        and others[0].type.shape == others[0].type.valid_shape == shape
+    )
 
 
 def _takes_away(stmt: Stmt, value: Var) -> bool:
@@ -346,7 +363,20 @@ def _fits(
     if room.by_tiles and not chain.steps:
         in_acc |= k == chain.extents[2]
     fits: NDArray[np.bool_] = in_mat & in_acc
+    beside = _bits_beside(chain)
+    if beside and room.vec is not None:
+        fits &= rows * cols * (FP32.bits + buffers * beside) // 8 <= room.vec
     return fits
+
+
+def _bits_beside(chain: Chain) -> int:
+    """Bits of the matrices that are combined with each element of a result."""
+    kinds = [operand.type for operand in chain.operands[2:]]
+    return sum(
+        kind.dtype.bits
+        for kind in kinds
+        if isinstance(kind, TensorType) and kind.shape == chain.extents[:2]
+    )
 
 
 def _is_too_large(chain: Chain, room: Room) -> bool:

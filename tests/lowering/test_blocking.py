@@ -48,6 +48,18 @@ def test_rows_and_columns_in_blocks() -> None:
         assert len(loops(result)) == 2
 
 
+@pytest.mark.parametrize("shape", [(256, 128, 512), (512, 64, 272), (128, 4096, 512)])
+def test_bias_and_residual_are_added_block_by_block(shape: tuple[int, ...]) -> None:
+    m, k, n = shape
+    body = (
+        "c = pl.matmul(a, b, out_dtype=pl.FP32)\nd = pl.col_expand_add(c, bias)\n"
+        "e = pl.add(d, r)\nreturn e"
+    )
+    more = {"bias": tensor([1, n], "FP32"), "r": tensor([m, n], "FP32")}
+    for result in both(product(m, k, n, body, **more)):
+        assert loops(result)
+
+
 @pytest.mark.parametrize(
     "shape", [(512, 256, 512), (1024, 256, 64), (64, 256, 2048), (512, 4096, 512)], ids=str
 )
@@ -87,10 +99,10 @@ def test_the_other_operand_of_an_elementwise_op_may_be_a_scalar(step: str) -> No
         assert loops(result)
 
 
-def test_the_other_operand_of_an_elementwise_op_may_be_no_tensor() -> None:
-    body = "c = pl.matmul(a, b, out_dtype=pl.FP32)\nd = pl.add(c, e)\nreturn d"
+def test_the_other_operand_of_an_elementwise_op_may_be_no_value_of_the_kernel() -> None:
+    body = "x = pl.exp(e)\nc = pl.matmul(a, b, out_dtype=pl.FP32)\nd = pl.add(c, x)\nreturn d"
     for make in (lower, optimize):
-        with pytest.raises(CapacityError, match="ops of it and scalars"):
+        with pytest.raises(CapacityError, match="ops of it, scalars and parameters"):
             make(product(512, 256, 512, body, e=tensor([512, 512], "FP32")))
 
 
