@@ -225,8 +225,7 @@ class Loader:
 
     def _view(self, call: Call, source: Window, var: Var, stmt: Assign) -> list[Item]:
         window, made = view_window(call, source, var)
-        if source.taken is not None:
-            window = replace(window, taken=source.taken)
+        window = replace(window, taken=source.taken, written=stmt)
         self.bindings.values[var] = (
             self._windows.taken(window, stmt) if var in self._taken else window
         )

@@ -49,6 +49,7 @@ class Window:
             stored to and passed on, but not loaded from.
         taken: the view that reads the memory, where later writes must not show in it; None if
             the consumer does.
+        written: the view that the window is; None for a whole tensor.
     """
 
     handle: Var
@@ -56,6 +57,7 @@ class Window:
     type: TensorType
     exact: bool = True
     taken: Stmt | None = None
+    written: Stmt | None = None
 
 
 Value = Local | Window

@@ -166,11 +166,15 @@ class Windows:
         return "|".join(parts)
 
     def _home(self, window: Window, stmt: Stmt) -> Region:
-        """The outermost region in which a load of the window is right and safe."""
+        """The outermost region in which a load of the window is right and safe.
+
+        Memory that is not written can be loaded where the view is written down, for all of its
+        uses: those in the arms of a branch share the load.
+        """
         regions = self.effects.regions
-        here = regions.region_of(stmt)
         if not self.effects.is_read_only(window.handle):
-            return here
+            return regions.region_of(stmt)
+        here = regions.region_of(window.written or stmt)
         used = [window.handle]
         for dim in (*window.offsets, *window.type.shape, *window.type.valid_shape):
             used.extend(free_vars(dim) if isinstance(dim, Expr) else ())

@@ -7,7 +7,7 @@ when they are complete, a tile of an enclosing region lands before them: it is h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pypto_egg.analysis.cache_policy import ATTRIBUTE as CACHE_POLICY
@@ -77,6 +77,8 @@ class Emitter:
         for cls, node in sorted(self.choice.items(), key=lambda pair: pair[0]):
             if node.op in ("looped", "merged"):
                 self._carries.setdefault(node.key[0], []).append(cls)
+        for classes in self._carries.values():
+            classes.sort(key=self._position)
 
     def emit(self, skeleton: Skeleton) -> Emitted:
         """The function that the choice makes of the skeleton."""
@@ -246,30 +248,35 @@ class Emitter:
 
     def _loop(self, item: Loop) -> Stmt:
         carried = self._carries.get(item.region, [])
-        names = [item.stmt.iter_args[self.choice[cls].key[1]].name for cls in carried]
+        positions = [self._position(cls) for cls in carried]
+        names = [item.stmt.iter_args[at].name for at in positions]
         for cls, name in zip(carried, names, strict=True):
             self._ensure(self.choice[cls].children[0], name)
         inits = [self.tiles[self.choice[cls].children[0]] for cls in carried]
-        args = [self._carry_var(item.stmt.iter_args[self.choice[cls].key[1]], init)
-                for cls, init in zip(carried, inits, strict=True)]  # fmt: skip
+        args = [self._carry_var(item.stmt.iter_args[at], init)
+                for at, init in zip(positions, inits, strict=True)]  # fmt: skip
         for cls, arg in zip(carried, args, strict=True):
             self._bind_iter_arg(cls, arg)
         kept = self._kept_carries(item)
         yields = tuple(self.choice[cls].children[1] for cls in carried)
         body = self._region(item.region, item.body, tuple(zip(yields, names, strict=True)))
-        results = [self._carry_var(item.stmt.results[self.choice[cls].key[1]], init)
-                   for cls, init in zip(carried, inits, strict=True)]  # fmt: skip
+        results = [self._carry_var(item.stmt.results[at], init)
+                   for at, init in zip(positions, inits, strict=True)]  # fmt: skip
         values = [*(substitute(item.yields[i], self.renamed) for i in kept),
                   *(self.tiles[cls] for cls in yields)]  # fmt: skip
         for cls, result in zip(carried, results, strict=True):
             self.tiles[cls] = result
             self.origin[result] = self.choice[cls]
+        order = _source_order([*kept, *positions])
+        iter_args = [*(item.stmt.iter_args[i] for i in kept), *args]
+        starts = [*(substitute(item.stmt.inits[i], self.renamed) for i in kept), *inits]
+        after = [*(item.stmt.results[i] for i in kept), *results]
         header = replace(
             item.stmt,
-            iter_args=(*(item.stmt.iter_args[i] for i in kept), *args),
-            inits=(*(substitute(item.stmt.inits[i], self.renamed) for i in kept), *inits),
-            results=(*(item.stmt.results[i] for i in kept), *results),
-            body=(*body, Yield(tuple(values))) if values else body,
+            iter_args=tuple(iter_args[n] for n in order),
+            inits=tuple(starts[n] for n in order),
+            results=tuple(after[n] for n in order),
+            body=(*body, Yield(tuple(values[n] for n in order))) if values else body,
         )
         return self._header(header, item.stmt)
 
@@ -281,6 +288,10 @@ class Emitter:
             if hasattr(original, name)
         }
         return with_fields(header, **changes)
+
+    def _position(self, cls: int) -> int:
+        """Which of a loop's or branch's values the carry of a class is."""
+        return self.choice[cls].key[1]
 
     def _kept_carries(self, item: Loop) -> list[int]:
         return [i for i, kind in enumerate(item.carries) if kind is CarryKind.KEPT]
@@ -301,17 +312,19 @@ class Emitter:
         arms = ((item.then_region, item.then, item.then_yields, 0),
                 (item.else_region, item.orelse, item.else_yields, 1))  # fmt: skip
         kept = [i for i, kind in enumerate(item.results) if kind is CarryKind.KEPT]
+        order = _source_order([*kept, *(self._position(cls) for cls in merged)])
         for region, items, originals, arm in arms:
             if region is None:
                 blocks.append(())
                 continue
             yields = tuple(self.choice[cls].children[arm] for cls in merged)
-            names = (item.stmt.results[self.choice[cls].key[1]].name for cls in merged)
+            names = (item.stmt.results[self._position(cls)].name for cls in merged)
             block = self._region(region, items, tuple(zip(yields, names, strict=True)))
             values = (*(substitute(originals[i], self.renamed) for i in kept),
                       *(self.tiles[cls] for cls in yields))  # fmt: skip
-            blocks.append((*block, Yield(values)) if values else block)
-        results = []
+            yielded = Yield(tuple(values[n] for n in order))
+            blocks.append((*block, yielded) if values else block)
+        results = [item.stmt.results[i] for i in kept]
         for cls in merged:
             node = self.choice[cls]
             result = self._carry_var(item.stmt.results[node.key[1]], self._stand_in(cls))
@@ -323,7 +336,7 @@ class Emitter:
             cond=substitute(item.stmt.cond, self.renamed),
             then=blocks[0],
             orelse=blocks[1],
-            results=(*(item.stmt.results[i] for i in kept), *results),
+            results=tuple(results[n] for n in order),
         )
 
     # --- tiles ---------------------------------------------------------------------------------
@@ -420,6 +433,11 @@ def _begin(product: Call) -> Begin:
     if product.op == "tile.matmul_bias":
         return Begin(bias=given)
     return Begin(acc=given, first=product.args[3] if len(product.args) > 3 else None)
+
+
+def _source_order(positions: Sequence[int]) -> list[int]:
+    """How to arrange carried values at these positions of the source so that they are in order."""
+    return sorted(range(len(positions)), key=lambda n: positions[n])
 
 
 def _kept_names(function: Function) -> list[str]:

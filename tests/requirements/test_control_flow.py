@@ -19,9 +19,9 @@ from kernels import (
 )
 
 from pypto_egg import Lowering
-from pypto_egg.ir.expr import Var
-from pypto_egg.ir.stmt import For, If, While
-from pypto_egg.ir.types import TensorType, TileType
+from pypto_egg.ir.expr import Call, Var
+from pypto_egg.ir.stmt import Assign, For, If, While
+from pypto_egg.ir.types import ScalarType, TensorType, TileType
 from pypto_egg.ir.visit import walk
 
 F = tensor([16, 32], "FP32")
@@ -215,3 +215,75 @@ def store_name(result: Lowering) -> str:
         if getattr(getattr(s, "value", None), "op", "") == "tile.store"
     ]
     return found
+
+
+@pytest.mark.req("C-037", "C-038")
+def test_carries_keep_their_order_whether_memory_tiles_or_scalars() -> None:
+    body = """
+a = pl.abs(x)
+b = pl.exp(x)
+for i, (p, o, n, q) in pl.range(4, init_values=(a, y, 0, b)):
+    s = pl.add(p, q)
+    o1 = pl.assemble(o, s, [0, 0])
+    m = n + 1
+    d = pl.mul(q, x)
+    rp, ro, rn, rq = pl.yield_(s, o1, m, d)
+if rn > 3:
+    t = pl.add(rp, rq)
+    u, w, k = pl.yield_(t, ro, rp)
+else:
+    u, w, k = pl.yield_(rq, ro, rq)
+e = pl.add(u, k)
+w1 = pl.assemble(w, e, [0, 0])
+return w1"""
+    for result in both(whole(body, {"x": F, "y": out([16, 32], "FP32")})):
+        (loop,) = loops(result)
+        assert [v.name for v in loop.iter_args] == ["p", "o", "n", "q"]
+        assert [v.name for v in loop.results] == ["rp", "ro", "rn", "rq"]
+        kinds = [type(v.type) for v in loop.iter_args]
+        assert kinds == [TileType, TensorType, ScalarType, TileType]
+        (branch,) = [s for s in walk(incore(result).body) if isinstance(s, If)]
+        assert [v.name for v in branch.results] == ["u", "w", "k"]
+
+
+@pytest.mark.req("C-033", "C-122")
+def test_arms_share_the_load_of_a_window_that_is_written_down_before_them() -> None:
+    body = """
+for i, (o,) in pl.range(0, 64, 16, init_values=(y,)):
+    v = x[i : i + 16, :]
+    if i > 16:
+        a = pl.abs(v)
+        r = pl.yield_(a)
+    else:
+        b = pl.exp(v)
+        r = pl.yield_(b)
+    o1 = pl.assemble(o, r, [i, 0])
+    z = pl.yield_(o1)
+return z"""
+    big = tensor([64, 32], "FP32")
+    for result in both(whole(body, {"x": big, "y": out([64, 32], "FP32")}, big)):
+        (loop,) = loops(result)
+        assert len(loads_of(result, "x")) == 1
+        first, second = loop.body[:2]
+        assert isinstance(first, Assign)
+        assert isinstance(first.value, Call)
+        assert first.value.op == "tile.load"
+        assert isinstance(second, If)
+
+
+@pytest.mark.req("C-022", "C-023")
+def test_what_only_the_body_wants_of_a_carry_reaches_the_seed() -> None:
+    """Nobody reads the loop's result: the demand comes from the iter_arg alone."""
+    body = """
+y = pl.exp(x)
+for i, (c, o) in pl.range(0, 64, 16, init_values=(y, z)):
+    e = pl.abs(c)
+    o1 = pl.assemble(o, e, [i, 0])
+    d = pl.add(c, x)
+    r, w = pl.yield_(d, o1)
+return w"""
+    big = tensor([64, 32], "FP32")
+    for result in both(whole(body, {"x": F, "z": out([64, 32], "FP32")}, big)):
+        assert carried(result) == [TileType, TensorType]
+        (loop,) = loops(result)
+        assert assigned(result, loop.inits[0].name).op == "tile.exp"
