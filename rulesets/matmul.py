@@ -37,6 +37,7 @@ from pypto_egg.egraph.language import (
     seed_rows,
     seeded,
     set_validshape,
+    valid,
 )
 from pypto_egg.egraph.tile_language import (
     Form,
@@ -231,6 +232,31 @@ def zero_seeded_accumulator(
 
 
 # --- accumulators ------------------------------------------------------------------------------
+
+
+@MATMUL.rule
+def valid_columns_of_an_accumulator(
+    t: Tensor, x: Tensor, m: Index, n: Index, v: Vec[Index], r: i64, c: i64, k: i64
+) -> Body:
+    """Columns may be declared anew; rows must stay, as the cube wrote with their pitch (C-270)."""
+    f = acc(r, c, k)
+    return when(
+        demand(t, f), eq(t).to(set_validshape(x, m, n)), eq(batch(t)).to(i64(0)), at(t, k),
+        eq(v).to(valid(x)), eq(v[0]).to(m),
+    ).then(
+        demand(x, f), becomes(t, f, tile_set_validshape(realize(x, f), m, n))
+    )  # fmt: skip
+
+
+@MATMUL.rule
+def accumulator_with_other_valid_columns_is_one(
+    t: Tensor, x: Tensor, m: Index, n: Index, v: Vec[Index], d: String
+) -> Body:
+    """It can be left in L0C as what it views can."""
+    return when(
+        eq(t).to(set_validshape(x, m, n)), eq(batch(t)).to(i64(0)), eq(v).to(valid(x)),
+        eq(v[0]).to(m), eq(d).to(acc_dtype(x)),
+    ).then(set_(acc_dtype(t)).to(d))  # fmt: skip
 
 
 @MATMUL.rule

@@ -8,7 +8,7 @@ from kernels import calls, kernel, lines, loops, shape_of, tensor, valid_of
 
 from pypto_egg import Lowering, lower, optimize
 from pypto_egg.interp import compare, random_inputs, run
-from pypto_egg.ir.enums import CompactMode
+from pypto_egg.ir.enums import CompactMode, Mem
 from pypto_egg.ir.expr import ConstInt
 from pypto_egg.ir.types import TileType
 from pypto_egg.verify import verify_program
@@ -178,3 +178,38 @@ def test_branches_and_inner_loops_narrow_the_seed_too(make: object, body: str, v
             assert type_.valid_shape == (rows, N)
     verify_program(result.program, stage="tile")
     assert agrees(result, 64, valid)
+
+
+@MAKERS
+@pytest.mark.req("C-270")
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+@pytest.mark.parametrize(
+    ("rows", "valid", "stays"),
+    [("v", "v, 128", True), ("v", "v, 96", True), ("32", "v, 128", False), ("32", "20, 96", False)],
+)
+def test_an_accumulator_is_narrowed_in_place_unless_its_rows_change(
+    make: object, target: str, rows: str, valid: str, stays: bool
+) -> None:
+    """Other rows would be read with another pitch than they were written with."""
+    body = f"""
+xs = pl.slice(x, [32, 64], [0, 0], [{rows}, 64])
+z = pl.matmul(xs, w, out_dtype=pl.FP32)
+zv = pl.set_validshape(z, {valid})
+o1 = pl.assemble(o, zv, [0, 0])
+return o1"""
+    whole = tensor([32, 128], "FP32")
+    params = {
+        "x": tensor([32, 64], "FP16"), "w": tensor([64, 128], "FP16"), "v": "pl.Scalar[pl.INDEX]",
+        "o": f"pl.Out[{whole}]",
+    }  # fmt: skip
+    result = make(kernel(params, body, whole), verify=True, target=target)
+    (stored,) = calls(result, "tile.store")
+    assert (stored.args[0].type.space is Mem.Acc) is stays
+    arrays = random_inputs(result.source.function("kernel"), program=result.source)
+    inputs = {**arrays, "v": 20, "o": np.zeros((32, 128), np.float32)}
+    product = arrays["x"].astype(np.float32) @ arrays["w"].astype(np.float32)
+    cols = int(valid.split(", ")[1])
+    left = run(result.program, inputs).params["o"]
+    np.testing.assert_allclose(left[:20, :cols], product[:20, :cols], rtol=1e-3, atol=1e-3)
+    assert not np.any(left[20:])
+    assert not np.any(left[:, cols:])

@@ -32,6 +32,13 @@ for i, (c,) in pl.range(0, 64, 32, init_values=(z,)):
 return y"""
 )
 
+NARROWED = (
+    "y = pl.matmul(a, b, out_dtype=pl.FP32)\nz = pl.set_validshape(y, {}, {})\n"
+    "w = pl.abs(z)\nreturn w"
+)
+FEWER_COLUMNS = cube(NARROWED.format(32, 20))
+FEWER_ROWS = cube(NARROWED.format(20, 32))
+
 # rule: the kernels of the four ways of transposing on which it fires, and on which it does not
 FOUR = {
     "product-on-the-cube": (PRODUCT, BATCH),
@@ -46,6 +53,8 @@ CASES = {rule: (fires["nn"], silent["nn"]) for rule, (fires, silent) in FOUR.ite
     "operands-with-k-on-columns": (PRODUCT["nn"], PRODUCT["tn"]),
     "operands-with-k-on-rows": (PRODUCT["tn"], PRODUCT["nn"]),
     "valid-region-of-an-operand": (ROWS_KNOWN_INSIDE, CREATED["nn"]),
+    "valid-columns-of-an-accumulator": (FEWER_COLUMNS, FEWER_ROWS),
+    "accumulator-with-other-valid-columns-is-one": (FEWER_COLUMNS, FEWER_ROWS),
     "created-buffer-can-be-an-accumulator": (
         of("nn", "z = pl.create_tensor([32, 48], pl.FP32)\ny = ACC(z, a, b)\nreturn y"), MATMUL,
     ),
