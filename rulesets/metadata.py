@@ -14,6 +14,7 @@ from pypto_egg.egraph.language import (
     Tensor,
     assemble,
     at,
+    batch,
     cols,
     extents,
     reshape,
@@ -27,6 +28,7 @@ from pypto_egg.egraph.tile_language import (
     realize,
     tile_assemble,
     tile_copy,
+    tile_expand,
     tile_reshape,
     tile_set_validshape,
     tile_slice,
@@ -80,6 +82,37 @@ def reshape_of_a_copy_of_a_vec_tile(
         eq(rows(t)).to(r), eq(cols(t)).to(c),
     ).then(
         demand(x, f), becomes(t, vec(r, c, k), tile_reshape(tile_copy(realize(x, f), t), s))
+    )  # fmt: skip
+
+
+@METADATA.rule
+def reshape_in_a_tile_of_more_rows(
+    t: Tensor, x: Tensor, s: Vec[Index], r: i64, q: i64, c: Index, k: i64
+) -> Body:
+    """A reduction of few rows reads as many as make its column whole blocks; the rest is filled."""
+    exact = vec(Index(q), c, k)
+    return when(
+        vec_need(t, Index(r), c, k), eq(t).to(reshape(x, s)), at(t, k), eq(batch(t)).to(i64(0)),
+        eq(rows(t)).to(Index(q)), eq(cols(t)).to(c), r > q,
+    ).then(
+        demand(t, exact),
+        becomes(t, vec(Index(r), c, k), tile_expand(realize(t, exact), Vec(Index(r), c))),
+    )  # fmt: skip
+
+
+@METADATA.rule
+def slice_in_a_tile_of_more_rows(
+    t: Tensor, x: Tensor, o: Vec[Index], s: Vec[Index], v: Vec[Index], r: i64, q: i64, c: Index,
+    k: i64,
+) -> Body:  # fmt: skip
+    """As of a reshape; a window on chip has the rows that the program gave it."""
+    exact = vec(Index(q), c, k)
+    return when(
+        vec_need(t, Index(r), c, k), eq(t).to(window(x, o, s, v)), at(t, k),
+        eq(batch(t)).to(i64(0)), eq(rows(t)).to(Index(q)), eq(cols(t)).to(c), r > q,
+    ).then(
+        demand(t, exact),
+        becomes(t, vec(Index(r), c, k), tile_expand(realize(t, exact), Vec(Index(r), c))),
     )  # fmt: skip
 
 

@@ -83,6 +83,7 @@ class Recipes:
             "tile.insert_product": self._insert_product,
             "tile.slice": self._slice,
             "tile.reshape": self._reshape,
+            "tile.expand": self._expand,
             "tile.set_validshape": self._set_validshape,
             "tile.create": self._create,
             "tile.full": self._full,
@@ -239,6 +240,15 @@ class Recipes:
 
     def _reshape(self, node: Node, tiles: list[Var]) -> Recipe:
         return _single(make_call("tile.reshape", (tiles[0], tuple_of(self.dims(node.children[1])))))
+
+    def _expand(self, node: Node, tiles: list[Var]) -> Recipe:
+        """The rest is filled with zeros, which nothing reads: it is not valid."""
+        shape = tuple_of(self.dims(node.children[1]))
+        expanded = make_call("tile.fillpad_expand", (tiles[0], shape))
+        storage = Step(_stand_in(expanded), expanded, "rows")
+        rows, cols = map(as_expr, _tile(tiles[0]).valid_shape)
+        narrowed = make_call("tile.set_validshape", (storage.var, rows, cols))
+        return Recipe((storage, Step(_stand_in(narrowed), narrowed)))
 
     def _set_validshape(self, node: Node, tiles: list[Var]) -> Recipe:
         rows, cols = (as_expr(self.dim(self._snapshot.index(cls))) for cls in node.children[1:3])

@@ -140,6 +140,11 @@ def tile_reshape(x: Tile, shape: Vec[Index]) -> Tile:
     """The same bytes under another shape."""
 
 
+@function(egg_fn="tile.expand")
+def tile_expand(x: Tile, shape: Vec[Index]) -> Tile:
+    """A copy of a Vec tile in larger extents, of which it stays the valid part."""
+
+
 @function(egg_fn="tile.set_validshape")
 def tile_set_validshape(x: Tile, rows: Index, cols: Index) -> Tile:
     """The same tile with these valid extents on its last two axes."""

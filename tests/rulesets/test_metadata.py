@@ -19,12 +19,19 @@ GM_ASSEMBLE = vector("e = pl.exp(x)\ns = pl.assemble(d, e, [0, 0])\nreturn s",
 WRITE = vector("e = pl.exp(x)\npl.tensor.write(e, [2, 3], 1.0)\nt = pl.abs(e)\nreturn t")
 GM_WRITE = vector("e = pl.exp(x)\npl.tensor.write(d, [2, 3], 1.0)\nreturn e",
                   d="pl.Out[" + tensor([16, 32], "FP32") + "]")  # fmt: skip
+FEW = vector("e = pl.exp(x)\nm = pl.row_max(e)\nv = pl.reshape(m, [2, 8])\n"
+             "r = pl.row_max(v)\nreturn r", (2, 1))  # fmt: skip
+ENOUGH = vector("e = pl.exp(x)\nv = pl.reshape(e, [8, 64])\nr = pl.row_max(v)\nreturn r", (8, 1))
+FEW_SLICED = vector("e = pl.exp(x)\nv = e[8:12, 16:32]\nr = pl.row_max(v)\nreturn r", (4, 1))
+ENOUGH_SLICED = vector("e = pl.exp(x)\nv = e[8:16, 16:32]\nr = pl.row_max(v)\nreturn r", (8, 1))
 
 CASES = {
     "slice-of-a-vec-tile": (SLICE, GM_SLICE),
     "slice-extents": (SLICE, GM_SLICE),
     "reshape-of-a-vec-tile": (RESHAPE, GM_RESHAPE),
     "reshape-of-a-copy-of-a-vec-tile": (RESHAPE, GM_RESHAPE),
+    "reshape-in-a-tile-of-more-rows": (FEW, ENOUGH),
+    "slice-in-a-tile-of-more-rows": (FEW_SLICED, ENOUGH_SLICED),
     "reshape-extents": (RESHAPE, GM_RESHAPE),
     "set-validshape-of-a-vec-tile": (VALID, GM_VALID),
     "set-validshape-extents": (VALID, GM_VALID),
