@@ -158,13 +158,13 @@ def _tiles(
     lhs_room = left * 8 // (product.lhs.bits * depth[0])
     rhs_room = right * 8 // (product.rhs.bits * depth[1])
     acc_room = acc // (ACC_BYTES * accumulators)
-    m = _axis(sm, pm, lhs_room // sk)
-    n = _axis(sn, pn, rhs_room // sk)
-    k = _axis(sk, pk, min(lhs_room // sm, rhs_room // sn))
+    m, n, k = (_axis(*pair) for pair in ((sm, pm), (sn, pn), (sk, pk)))
     if not product.leaves:
         m, n = m[m == pm], n[n == pn]
     if kind != "output" or accumulators == 2:
         k = k[k == pk]
+    m = m[m * sk <= lhs_room]
+    n = n[n * sk <= rhs_room]
     align = target.alignment_rows_acc(product.acc)
     gm, gn = np.meshgrid(m, n, indexing="ij")
     fits = -(-gm // align) * align * gn <= acc_room
@@ -177,6 +177,6 @@ def _tiles(
     return tiles[0][::-1], tiles[1][::-1], tiles[2][::-1]
 
 
-def _axis(step: int, extent: int, room: int) -> Ints:
-    """Multiples of `step` up to `extent`, which is one of them, as far as there is room."""
-    return np.arange(step, min(extent, room) + 1, step, dtype=np.int64)
+def _axis(step: int, extent: int) -> Ints:
+    """Multiples of `step` up to `extent`, which is one of them."""
+    return np.arange(step, extent + 1, step, dtype=np.int64)

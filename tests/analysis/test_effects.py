@@ -104,6 +104,16 @@ def test_an_opaque_call_makes_nothing_read_only() -> None:
     assert written(found) == []
 
 
+@pytest.mark.req("C-053")
+def test_an_operator_that_nobody_declared_reads_all_of_its_operands() -> None:
+    found = host_effects("pl.system.unheard_of(out, n, x)\nreturn x")
+    assert [(a.root.var.name, a.effect) for a in found.accesses] == [
+        ("out", Effect.READ),
+        ("x", Effect.READ),
+    ]
+    assert found.param_effects().effects == (Effect.READ, Effect.READ, Effect.NONE)
+
+
 @pytest.mark.req("C-047", "C-049")
 def test_a_store_does_not_read_its_target() -> None:
     found = effects("t = pl.add(x, x)\no = pl.assemble(out, t, [0, 0])\nreturn o")

@@ -34,7 +34,7 @@ def test_a_partly_valid_accumulator_is_compact() -> None:
     )
 
 
-@pytest.mark.req("C-153", "C-270")
+@pytest.mark.req("C-153", "C-270", "C-273")
 def test_rows_known_at_run_time_only_count_as_partly_valid() -> None:
     assert len(acc((64, 128), (ROWS, 128), compact=False)) == 1
     assert acc((64, 128), (ROWS, 128), compact=True) == []
