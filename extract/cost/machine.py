@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
@@ -206,14 +207,23 @@ class Machine:
         return made
 
     def _ring(self, tile: TileType, var: Var | None, stages: int) -> Ring:
-        """The ring of a variable, or the one buffer that the memory plan gives its tile."""
+        """The ring of a variable, or the one buffer that the memory plan gives its tile.
+
+        No more buffers take turns than the space has room for.
+        """
         key: object = var
         memref = tile.memref
         if memref is not None:
             key, stages = (tile.space, memref.args), memref.slots or 1
         if key not in self._rings:
-            self._rings[key] = Ring([Buffer() for _ in range(stages)])
+            room = self._room(tile)
+            self._rings[key] = Ring([Buffer() for _ in range(max(1, min(stages, room)))])
         return self._rings[key]
+
+    def _room(self, tile: TileType) -> int:
+        """How many such tiles the space holds."""
+        bits = prod(extents(tile.shape)) * tile.dtype.bits
+        return self.target.capacity_bytes(tile.space or Mem.Vec) * 8 // max(bits, 1)
 
     def _chain(self, at: Prepared, call: Call, var: Var | None, result: Buffer | None) -> None:
         """Issue the instructions of one operation, one after the other."""

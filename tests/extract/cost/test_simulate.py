@@ -325,3 +325,37 @@ def test_an_operand_where_the_cube_cannot_read_it_is_the_programs_fault():
     )
     with pytest.raises(LoweringError, match=r"tile\.matmul cannot be simulated.*Vec"):
         simulate(program, A2A3)
+
+
+TURNS = """
+import pypto.language as pl
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def f(
+        self, a: pl.Tensor[[128, 64], pl.FP16], b: pl.Tensor[[64, 1024], pl.FP16],
+        o: pl.Out[pl.Tensor[[128, 1024], pl.FP32]],
+    ) -> pl.Tensor[[128, 1024], pl.FP32]:
+        x: pl.Tile[[128, 64], pl.FP16, pl.Mem.Mat] = pl.tile.load(
+            a, [0, 0], [128, 64], [128, 64], target_memory=pl.Mem.Mat)
+        y: pl.Tile[[64, 1024], pl.FP16, pl.Mem.Mat] = pl.tile.load(
+            b, [0, 0], [64, 1024], [64, 1024], target_memory=pl.Mem.Mat)
+        l: pl.Tile[[128, 64], pl.FP16, pl.Mem.Left] = pl.tile.extract(
+            x, 0, 0, [128, 64], target_memory=pl.Mem.Left)
+        for n, (w,) in pl.pipeline(0, 1024, 256, stage=2, init_values=(o,)):
+            r: pl.Tile[[64, 256], pl.FP16, pl.Mem.Right] = pl.tile.extract(
+                y, 0, n, [64, 256], target_memory=pl.Mem.Right)
+            c: pl.Tile[[128, 256], pl.FP32, pl.Mem.Acc] = pl.tile.matmul(l, r)
+            s: pl.Tensor[[128, 1024], pl.FP32] = pl.tile.store(c, [0, n], w)
+            z: pl.Tensor[[128, 1024], pl.FP32] = pl.yield_(s)
+        return z
+"""
+
+
+def test_two_accumulators_take_turns_only_where_l0c_has_room_for_both():
+    """128 x 256 FP32 fill L0C of a2a3, so that each product waits for the drain before it."""
+    program = pypto_egg.parse(TURNS)
+    alone = simulate(program, A2A3).total_cycles
+    room = A2A3.with_(**{"memory.Acc.usable_bytes": 2 * 131072})
+    assert simulate(program, room).total_cycles < alone
