@@ -55,7 +55,8 @@ SHORTLIST = 128
 """Blockings of least traffic that are ranked by what a kernel with them costs."""
 
 _DEPTHS = 4
-"""Blocks of K that are ranked for the same rows and columns: the largest, and about half each."""
+"""Blocks of K that are ranked for the same rows and columns: the largest, and about half each;
+beside them the largest that leaves no rest."""
 
 Rank = Callable[[Chain, Blocks], float]
 """What a kernel with these blocks costs, as far as that can be told before it is lowered."""
@@ -321,7 +322,8 @@ def _candidates(chain: Chain, room: Room, depths: int = 1) -> list[Blocks]:
         outer = bool(rows_outer[at]) or int(bk[at]) < k
         found = Blocks(int(bm[at]), int(bn[at]), int(bk[at]), outer)
         same = best.setdefault((found.m, found.n), [])
-        if len(same) < depths and (not same or 2 * found.k <= same[-1].k):
+        whole = depths > 1 and k % found.k == 0 and all(k % other.k for other in same)
+        if not same or whole or (len(same) < depths and 2 * found.k <= same[-1].k):
             same.append(found)
     return [blocks for same in best.values() for blocks in same]
 
