@@ -269,7 +269,7 @@ def _scheduled(graph: TileGraph, chosen: Options) -> dict[int, CostVector]:
     """What the L0 schedules cost that were put in the place of products, if that is asked for."""
     if chosen.l0 == "leave":
         return {}
-    return with_schedules(graph, chosen.model, chosen.target, chosen.l0).vectors
+    return with_schedules(graph, chosen.model, chosen.target, chosen.l0)
 
 
 def _typed_graph(

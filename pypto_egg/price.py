@@ -203,6 +203,7 @@ def faults_of(model: CostModel, does: str) -> Iterator[None]:
     except PyptoEggError:
         raise
     except Exception as error:
+        # Whatever it is, the user is told which model failed at what, and not where in numpy.
         if type(model).__module__.startswith(OURS):
             raise
         raise OptionError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
@@ -27,7 +27,8 @@ L0Mode = Literal["schedule", "pypto", "leave"]
 """Who cuts cube products into L0 tiles: we do, we do as PyPTO's chooser would, or PyPTO's own
 AutoTileMatmulL0 does later."""
 
-# E-nodes whose product has no other way than tile by tile.
+# E-nodes that take a result out of L0C as a whole, and those that have a product of their own and
+# take its result out tile by tile.
 AS_A_WHOLE = ("store", "tile.insert")
 BY_TILES = ("store.product", "tile.insert_product")
 
@@ -63,35 +64,26 @@ class Scheduled:
     vectors: NDArray[np.float64]
 
 
-@dataclass
-class L0Choices:
-    """Which e-nodes are schedules, and what they cost.
-
-    Args:
-        vectors: identity of a node -> its cycles on each pipe when it runs once.
-    """
-
-    vectors: dict[int, CostVector] = field(default_factory=dict)
-
-
 def with_schedules(
     graph: TileGraph, model: CostModel, target: Target, mode: L0Mode = "schedule"
-) -> L0Choices:
+) -> dict[int, CostVector]:
     """Put the schedules of each product into the graph, in the place of the product.
+
+    The result maps the identity of each such node to its cycles on each pipe when it runs once.
 
     A product that has none (its operands are not in Mat, or its extents are not constant, no whole
     fractals or narrower than 8 bits) stays as it is.
     """
-    choices = L0Choices()
+    vectors: dict[int, CostVector] = {}
     known: dict[tuple[CubeProduct, bool], Scheduled] = {}
     for cls in graph.classes:
         cls.nodes = [
-            new for node in cls.nodes for new in _ways(node, choices, known, model, target, mode)
+            new for node in cls.nodes for new in _ways(node, vectors, known, model, target, mode)
         ]
         if mode == "pypto":
             cls.nodes = _without_whole_results(cls.nodes, graph)
     graph.nodes = [node for cls in graph.classes for node in cls.nodes]
-    return choices
+    return vectors
 
 
 def _without_whole_results(nodes: list[TileNode], graph: TileGraph) -> list[TileNode]:
@@ -119,7 +111,7 @@ def _takes_any(node: TileNode, grids: list[set[int]], graph: TileGraph) -> bool:
 
 def _ways(
     node: TileNode,
-    choices: L0Choices,
+    vectors: dict[int, CostVector],
     known: dict[tuple[CubeProduct, bool], Scheduled],
     model: CostModel,
     target: Target,
@@ -134,7 +126,7 @@ def _ways(
         assert node.recipe is not None
         for schedule, vector in zip(known[key].schedules, known[key].vectors, strict=True):
             made = replace(node, recipe=replace(node.recipe, schedule=schedule))
-            choices.vectors[id(made)] = CostVector(*map(float, vector))
+            vectors[id(made)] = CostVector(*map(float, vector))
             yield made
         if len(known[key].schedules):
             return

@@ -78,7 +78,7 @@ def test_a_model_prices_its_own_choice_as_optimize_says(compared):
     for row in compared:
         if row["chosen_by"] == row["priced_by"]:
             said = optimize(
-                task("chained_product")["program"]["text"],  # type: ignore[index]  # test data
+                task("chained_product")["program"]["text"],
                 cost_model=str(row["priced_by"]), verify=False, l0="leave",
             )  # fmt: skip
             assert row["cycles"] == pytest.approx(said.cycles)

@@ -31,7 +31,7 @@ def run(name: str = "extraction-1") -> Run:
 
 def row(graph: str, extractor: str = "dag", **values: object) -> Row:
     known = {"graph": graph, "extractor": extractor, **values}
-    return {**dict.fromkeys(EXTRACTION.names), **known}  # type: ignore[dict-item]  # test data
+    return {**dict.fromkeys(EXTRACTION.names), **known}
 
 
 @given(st.lists(POSITIVE, min_size=1, max_size=20), POSITIVE)

@@ -35,7 +35,7 @@ def begun(store: Store, command: str = "extraction", tasks: int = 3) -> Run:
 
 
 def row(table: Table, **values: object) -> Row:
-    return {**dict.fromkeys(table.names), **values}  # type: ignore[dict-item]  # test data
+    return {**dict.fromkeys(table.names), **values}
 
 
 @pytest.mark.parametrize("name", TABLES)

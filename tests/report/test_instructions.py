@@ -17,7 +17,7 @@ KERNELS = Path(__file__).resolve().parents[2] / "bench" / "kernels"
 
 
 def schedules(program: str | Path, **options: object) -> list[KernelSchedule]:
-    lowering = pypto_egg.optimize(program, verify=False, **options)  # type: ignore[arg-type]
+    lowering = pypto_egg.optimize(program, verify=False, **options)
     return [kernel_schedule(lowering, report) for report in lowering.functions]
 
 
