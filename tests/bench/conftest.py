@@ -1,6 +1,7 @@
-"""Makes the rows of this folder importable under pytest's importlib mode."""
+"""Makes the rows of this folder, and the reader of pages of tests/report, importable here."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "report")]

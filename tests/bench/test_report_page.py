@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
-
 import pytest
 import report_rows as rows_of
+from page_elements import Elements
 
 from pypto_egg.bench.models import summary
 from pypto_egg.bench.report_page import MOST_ROWS, report_page
 from pypto_egg.bench.result_table import result_table, shown
 from pypto_egg.bench.schema import ALIGNMENT, TABLES, Row
-
-
-class Elements(HTMLParser):
-    """All elements of a page with their attributes, and its text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def of(self, tag: str) -> list[dict[str, str | None]]:
-        return [attrs for found, attrs in self.found if found == tag]
 
 
 def page_of(command: str, rows: list[Row] | None = None, **run: object) -> Elements:

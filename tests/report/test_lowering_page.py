@@ -8,11 +8,11 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 import report_programs as programs
+from page_elements import Elements
 
 import pypto_egg
 from pypto_egg.bench.random_programs import sample
@@ -22,25 +22,6 @@ from pypto_egg.report.words import cycles, roofline_words
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "</title><script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
-
-
-class Elements(HTMLParser):
-    """All elements of a page with their attributes, and its text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def of(self, tag: str, **attrs: str) -> list[dict[str, str | None]]:
-        return [a for t, a in self.found if t == tag and attrs.items() <= a.items()]
 
 
 def test_both_programs_stand_on_the_page_word_for_word() -> None:
