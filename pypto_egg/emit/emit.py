@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pypto_egg.analysis.cache_policy import ATTRIBUTE as CACHE_POLICY
 from pypto_egg.analysis.dead import is_view, without_dead_values
-from pypto_egg.egraph.recipes import Recipe
 from pypto_egg.egraph.skeleton import (
     Branch,
     CarryKind,
@@ -29,8 +29,8 @@ from pypto_egg.egraph.skeleton import (
     Store,
 )
 from pypto_egg.egraph.tilegraph import TileGraph, TileNode
-from pypto_egg.emit.l0_nest import Begin, Nest, assembled, stored
 from pypto_egg.emit.names import Names
+from pypto_egg.emit.scheduled import scheduled_tile, stored_by_tiles
 from pypto_egg.errors import InternalError
 from pypto_egg.ir.enums import Direction
 from pypto_egg.ir.expr import Call, Expr, Var
@@ -38,7 +38,6 @@ from pypto_egg.ir.program import Function, Param
 from pypto_egg.ir.stmt import Assign, Block, Eval, Stmt, Yield, with_fields
 from pypto_egg.ir.types import TensorType, TileType
 from pypto_egg.ir.visit import defined_by, definitions, substitute, substitute_block, walk
-from pypto_egg.l0.schedule import OPERANDS
 from pypto_egg.ops.registry import lookup
 
 
@@ -164,20 +163,8 @@ class Emitter:
             self.blocks[region].append(Assign(var, call, comments=comments))
             return
         assert node.recipe is not None
-        whole = call.args[2]
-        assert isinstance(whole, Var)
-        nest = self._nest(node, node.recipe.steps[0].call, var.name)
-        statements = nest.leaving(whole, stored(call), var)
-        self._append_nest(region, node, statements)
-
-    def _nest(self, node: TileNode, product: Call, label: str) -> Nest:
-        assert node.recipe is not None
-        assert node.recipe.schedule is not None
-        call = self._substituted(product, node)
-        left, right = (call.args[at] for at in OPERANDS[call.op])
-        assert isinstance(left, Var)
-        assert isinstance(right, Var)
-        return Nest(left, right, node.recipe.schedule, label, self.names.unique)
+        of = partial(self._substituted, node)
+        self._append_nest(region, node, stored_by_tiles(node.recipe, call, var, of, self.names))
 
     def _append_nest(self, region: int, node: TileNode, statements: Block) -> None:
         self.blocks[region].extend(statements)
@@ -193,7 +180,7 @@ class Emitter:
         for child in node.children:
             self._ensure(child)
         assert node.recipe is not None
-        return self._substituted(node.recipe.steps[-1].call, node)
+        return self._substituted(node, node.recipe.steps[-1].call)
 
     def _exit(self, item: Exit, region: int) -> None:
         stores = [value for value in item.values if isinstance(value, ExitStore)]
@@ -371,7 +358,9 @@ class Emitter:
             return
         region = self.graph.classes[cls].region
         if node.recipe.schedule is not None:
-            self.tiles[cls] = self._scheduled(node, node.recipe, name, region)
+            of = partial(self._substituted, node)
+            self.tiles[cls], statements = scheduled_tile(node.recipe, name, of, self.names)
+            self._append_nest(region, node, statements)
             return
         block = self.blocks[region]
         made: dict[Var, Expr] = {}
@@ -380,36 +369,14 @@ class Emitter:
             role = step.role
             label = self.names.unique("tmp_tile") if role == "tmp" else self.names.fresh(name, role)
             var = Var(label, step.call.type)
-            block.append(Assign(var, self._substituted(step.call, node, made)))
+            block.append(Assign(var, self._substituted(node, step.call, made)))
             made[step.var] = var
             self.origin[var] = node
         assert var is not None
         self.tiles[cls] = var
 
-    def _scheduled(self, node: TileNode, recipe: Recipe, name: str, region: int) -> Var:
-        """The loops of a scheduled product, and the tile that they make."""
-        last = recipe.steps[-1]
-        result = Var(self.names.fresh(name, last.role), last.call.type)
-        product, *others = recipe.steps
-        nest = self._nest(node, product.call, result.name)
-        if not others:
-            call = self._substituted(product.call, node)
-            self._append_nest(region, node, nest.sum(result, _begin(call)))
-            return result
-        storage, filled, *narrowed = others
-        whole = Var(self.names.fresh(name, storage.role), storage.call.type)
-        self._append_nest(region, node, (Assign(whole, self._substituted(storage.call, node)),))
-        if not narrowed:
-            self._append_nest(region, node, nest.leaving(whole, assembled, result))
-            return result
-        full = Var(self.names.fresh(name, filled.role), filled.call.type)
-        self._append_nest(region, node, nest.leaving(whole, assembled, full))
-        call = self._substituted(narrowed[0].call, node, {filled.var: full})
-        self._append_nest(region, node, (Assign(result, call),))
-        return result
-
     def _substituted(
-        self, call: Call, node: TileNode, made: Mapping[Var, Expr] | None = None
+        self, node: TileNode, call: Call, made: Mapping[Var, Expr] | None = None
     ) -> Call:
         mapping: dict[Var, Expr] = {**self.renamed, **(made or {})}
         for child in node.children:
@@ -422,17 +389,6 @@ class Emitter:
         var = self.graph.classes[cls].var
         assert var is not None
         return var
-
-
-def _begin(product: Call) -> Begin:
-    """What the sum of a product starts from."""
-    if product.op == "tile.matmul":
-        return Begin()
-    given = product.args[2 if product.op == "tile.matmul_bias" else 0]
-    assert isinstance(given, Var)
-    if product.op == "tile.matmul_bias":
-        return Begin(bias=given)
-    return Begin(acc=given, first=product.args[3] if len(product.args) > 3 else None)
 
 
 def _source_order(positions: Sequence[int]) -> list[int]:
